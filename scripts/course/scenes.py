@@ -207,7 +207,9 @@ class Take(Model):
     intro: str = ""  # Markdown
     start: str = ""  # what brings a fresh login shell to where the take begins
     after: str = ""  # the take of this scene in whose shell, and with whose jobs, this one goes on
-    gpu: bool = False  # needs a real GPU
+    environment: bool = False  # needs the environment of lab 00 from the start
+    goal: str  # a shell command, run in the take's shell at its end: succeeds where the take works
+    without_gpu: list[Proof] = []  # needs a GPU; what is proven instead on a cluster without one
     went_wrong: str = ""  # the closing table's words, of a take that does not work
     rule: str = ""
     proof: list[Proof] = []
@@ -347,8 +349,10 @@ class _Loader:
             terminal._lines = tuple(self._transcript(terminal.transcript, first))
             terminal._title_parts = self._parts(terminal.title, _line_of(node, (*here, "title")))
             self._match_directions(terminal, node, here)
-        for index, proof in enumerate(take.proof):
-            self._check_proof(proof, _line_of(node, (*where, "proof", index)))
+        for field in ("proof", "without_gpu"):
+            for index, proof in enumerate(getattr(take, field)):
+                self._check_proof(proof, _line_of(node, (*where, field, index)))
+        self._parts(take.goal, _line_of(node, (*where, "goal")))
 
     def _transcript(self, transcript: str, first: int) -> Iterator[Line]:
         has_command = False
@@ -527,7 +531,9 @@ def _line_of(node: yaml.Node, where: tuple[Any, ...]) -> int:
                 return line
             key, node = found[0]
             line = key.start_mark.line + 1
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        elif (
+            isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value)
+        ):
             node = node.value[step]
             line = node.start_mark.line + 1
         else:
