@@ -1,7 +1,7 @@
 """The course values of `course.env`: reading them, changing them, carrying them into job scripts.
 
-    scripts/set-values                      carries the values into the #SBATCH lines
-    scripts/set-values ACCOUNT=p_lv_other   changes a value first
+scripts/set-values                      carries the values into the #SBATCH lines
+scripts/set-values ACCOUNT=p_lv_other   changes a value first
 """
 
 import argparse
