@@ -161,8 +161,8 @@ def make_folders(filesystem: str) -> None:
         Path(f"/var/log/{log}.log").touch()
         shutil.chown(f"/var/log/{log}.log", "slurm")
     workspaces = f"/data/{filesystem}/ws"
-    os.makedirs(workspaces)
-    for folder in ("/tmp", "/var/tmp", workspaces):
+    os.makedirs(f"{workspaces}/.records")
+    for folder in ("/tmp", "/var/tmp", workspaces, f"{workspaces}/.records"):
         os.chmod(folder, 0o1777)
     for managed in Path("/usr/lib").glob("python3*/EXTERNALLY-MANAGED"):
         managed.unlink()  # ZIH's Python lets you pip install --user. Debian's does not.

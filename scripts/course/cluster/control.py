@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from course.cluster import cgroups, layer, packages
+from course.values import COURSE_ENV, load_values
 
 CHECKOUT = Path(__file__).parents[3]
 USERS = ("marie", "martin")
@@ -58,8 +59,8 @@ class Cluster:
                 say(f"No longer running: {', '.join(dead)}. Starting anew.")
             try:
                 self._clean_up()
-                packages.unpack(self.folder / "packages", say)
-                self._prepare()
+                tree = packages.unpack(self.folder / "packages", say)
+                self._prepare(packages.pip_settings(tree))
                 self._boot(say)
             except (packages.PackageError, cgroups.CgroupError) as error:
                 raise ClusterError(str(error)) from error
@@ -136,14 +137,18 @@ class Cluster:
                     return pid
         return None
 
-    def _prepare(self) -> None:
+    def _prepare(self, pip: dict[str, dict[str, str]]) -> None:
         """Lay out the folder that belongs to this run."""
         shutil.rmtree(self.run_folder, ignore_errors=True)
         self.run_folder.mkdir(mode=0o700)
         for name in ("layer", "root", "log", "tmp", "data"):
             (self.run_folder / name).mkdir()
-        values = _values(self.checkout)
-        layer.write(self.run_folder / "layer", values, self.checkout / "lab_code/hpc_lab")
+        lab = self.checkout / "lab_code/hpc_lab"
+        practice = _practice_values(pip)
+        values = load_values(lab / COURSE_ENV) | practice
+        values |= _slurm_values(values["LOGIN_HOST"])
+        layer.write(self.run_folder / "layer", values, pip)
+        layer.copy_lab(lab, self.run_folder / "layer/etc/skel", practice)
         settings = {"nodes": NODES, "users": USERS, "values": values}
         (self.run_folder / "settings.json").write_text(json.dumps(settings))
 
@@ -204,19 +209,20 @@ def _check_machine() -> None:
         )
 
 
-def _values(checkout: Path) -> dict[str, str]:
-    """The course values, and what is decided anew at each start."""
-    course = checkout / "lab_code/hpc_lab/00_setup/course.env"
-    values = dict(
-        line.partition("=")[::2]
-        for line in course.read_text().splitlines()
-        if line and not line.startswith("#")
-    )
-    values = {key: value.strip("'") for key, value in values.items()}
+def _practice_values(pip: dict[str, dict[str, str]]) -> dict[str, str]:
+    """The course values that differ on the practice cluster."""
+    # A machine with package sources of its own has torch there, too.
+    sources = {"index-url", "extra-index-url", "find-links"} & pip["global"].keys()
+    index = "" if sources else "https://download.pytorch.org/whl/cpu"
+    return {"TORCH_BUILD": "cpu", "TORCH_INDEX": index}
+
+
+def _slurm_values(login_host: str) -> dict[str, str]:
+    """The values that the templates need besides the course values. Ports are new each time."""
     ports = _free_ports(2 + len(NODES))
     nodes = [f"NodeName={node} NodeAddr=127.0.0.1 Port={ports.pop()}" for node in NODES]
-    return values | {
-        "LOGIN_NODE": values["LOGIN_HOST"].partition(".")[0],
+    return {
+        "LOGIN_NODE": login_host.partition(".")[0],
         "NODE_NAMES": " ".join(NODES),
         "NODES": "\n".join(nodes),
         "SLURMCTLD_PORT": ports.pop(),

@@ -3,21 +3,23 @@
 The templates are in files/. A word between @ signs is replaced by its value.
 """
 
-import ast
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
+
+from course.values import change_values
 
 HERE = Path(__file__).parent
 # uid and gid of the daemons' users, as in files/etc/passwd.
 SLURM, MUNGE = 901, 902
 
 
-def write(layer: Path, values: dict[str, str], lab: Path) -> None:
-    """Write the tree into the empty folder `layer`. `lab` is copied into the users' homes."""
+def write(layer: Path, values: dict[str, str], pip: dict[str, dict[str, str]]) -> None:
+    """Write the tree into the empty folder `layer`.
+
+    pip: pip's settings, by section and key.
+    """
     for template in (HERE / "files").rglob("*"):
         if template.is_file():
             target = layer / template.relative_to(HERE / "files")
@@ -28,15 +30,9 @@ def write(layer: Path, values: dict[str, str], lab: Path) -> None:
     for command in (HERE / "stand_ins").iterdir():
         target = commands / command.name
         target.write_text(_fill(command.read_text(), values))
-        target.chmod(0o755)
+        target.chmod(0o644 if target.suffix else 0o755)
     (layer / "etc/resolv.conf").write_text(Path("/etc/resolv.conf").read_text())
-    (layer / "etc/pip.conf").write_text(_pip_configuration())
-    if lab.is_dir():
-        shutil.copytree(
-            lab,
-            layer / "etc/skel/behind-llms-lab/hpc_lab",
-            ignore=shutil.ignore_patterns("__pycache__", "logs"),
-        )
+    (layer / "etc/pip.conf").write_text(_ini(pip))
     _own(layer / "etc/slurm/slurmdbd.conf", SLURM, 0o600)
     key = layer / "etc/munge/munge.key"
     key.parent.mkdir()
@@ -45,27 +41,27 @@ def write(layer: Path, values: dict[str, str], lab: Path) -> None:
     _own(key.parent, MUNGE, 0o700)
 
 
+def copy_lab(lab: Path, home: Path, values: dict[str, str]) -> None:
+    """Put a copy of the folder `lab` where students have it, with these course values."""
+    copy = home / "behind-llms-lab/hpc_lab"
+    shutil.copytree(lab, copy, ignore=shutil.ignore_patterns("__pycache__", "logs", ".workspace"))
+    change_values(copy, values)
+
+
 def _fill(text: str, values: dict[str, str]) -> str:
     return re.sub(r"@([A-Z_]+)@", lambda word: values[word[1]], text)
+
+
+def _ini(sections: dict[str, dict[str, str]]) -> str:
+    """A configuration file. Values of several words go on several lines, as pip wants them."""
+    text = ""
+    for section, settings in sections.items():
+        text += f"[{section}]\n"
+        for key, value in settings.items():
+            text += f"{key} = " + "\n    ".join(value.split()) + "\n"
+    return text
 
 
 def _own(path: Path, uid: int, mode: int) -> None:
     os.chown(path, uid, uid)
     path.chmod(mode)
-
-
-def _pip_configuration() -> str:
-    """The settings of pip that hold for whoever starts the cluster, as a configuration file.
-
-    `pip config list` prints lines such as global.timeout='60' and :env:.find-links='/wheels'.
-    """
-    pip = [sys.executable, "-m", "pip", "config", "list"]
-    listed = subprocess.run(pip, capture_output=True, text=True).stdout
-    sections: dict[str, list[str]] = {"global": []}
-    for line in listed.splitlines():
-        name, _, value = line.partition("=")
-        section, _, key = name.rpartition(".")
-        section = "global" if section == ":env:" else section
-        words = ast.literal_eval(value).split()
-        sections.setdefault(section, []).append(f"{key} = " + "\n    ".join(words))
-    return "".join(f"[{name}]\n" + "\n".join(lines) + "\n" for name, lines in sections.items())

@@ -1,9 +1,11 @@
 """Slurm's Debian packages, unpacked into the checkout. Nothing is installed on the machine."""
 
+import ast
 import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,3 +90,21 @@ def _link_daemons(tree: Path) -> None:
         name = program.with_name(program.name.removesuffix("-wlm"))
         if not os.path.lexists(name):
             name.symlink_to(program.name)
+
+
+def pip_settings(tree: Path) -> dict[str, dict[str, str]]:
+    """The settings of pip that hold for whoever starts the cluster, by section and key.
+
+    `pip config list` prints lines such as global.timeout='60' and :env:.find-links='/wheels'.
+    The machine may have no pip but the unpacked one.
+    """
+    environment = os.environ | {"PYTHONPATH": str(tree / "usr/lib/python3/dist-packages")}
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, env=environment, capture_output=True, text=True).stdout
+    settings: dict[str, dict[str, str]] = {"global": {}}
+    for line in listed.splitlines():
+        name, _, value = line.partition("=")
+        section, _, key = name.rpartition(".")
+        section = "global" if section == ":env:" else section
+        settings.setdefault(section, {})[key] = ast.literal_eval(value)
+    return settings
