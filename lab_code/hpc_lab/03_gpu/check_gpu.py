@@ -34,8 +34,8 @@ def why_no_gpu(cuda_version):
             "The environment needs the CUDA build: see 00_setup/course.env."
         )
     return (
-        f"Slurm did allocate a GPU, but this PyTorch (built for CUDA {cuda_version}) cannot use it: "
-        "the driver is too old or does not answer. The .err file may say more."
+        f"Slurm did allocate a GPU, but this PyTorch (built for CUDA {cuda_version}) cannot use "
+        "it: the driver is too old or does not answer. The .err file may say more."
     )
 
 
