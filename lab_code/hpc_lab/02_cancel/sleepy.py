@@ -114,9 +114,7 @@ def main():
     # From this line on, SIGTERM (scancel) and SIGINT (Ctrl+C) do not end the program.
     signal.signal(signal.SIGTERM, remember)
     signal.signal(signal.SIGINT, remember)
-    say(
-        f"step {step} to {steps}, {options.seconds:g} s each. If I have to stop, I save {checkpoint}"
-    )
+    say(f"step {step} to {steps}, {options.seconds:g} s each. When stopped, I save {checkpoint}")
 
     while step <= steps:
         work(options.seconds)

@@ -31,11 +31,11 @@ def why_no_gpu(cuda_version):
     if cuda_version is None:
         return (
             "Slurm did allocate a GPU, but this PyTorch is built without CUDA. "
-            "The environment needs the CUDA build: see 00_setup/course.env."
+            "The environment needs the CUDA build: see TORCH_BUILD in 00_setup/course.env."
         )
     return (
-        f"Slurm did allocate a GPU, but this PyTorch (built for CUDA {cuda_version}) cannot use it: "
-        "the driver is too old or does not answer. The .err file may say more."
+        f"Slurm did allocate a GPU, but this PyTorch (built for CUDA {cuda_version}) cannot use "
+        "it: the driver is too old or does not answer. The .err file may say more."
     )
 
 
