@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from course.scenes import Direction, Line, Number, Part, Text, Value
 
+LONGEST_DIFFERENCE = 40  # lines
+
 
 @dataclass(frozen=True)
 class Match:
@@ -121,14 +123,21 @@ def difference(
     numbers: Mapping[str, str],
     values: Mapping[str, str],
 ) -> str:
-    """A unified diff of the transcript and the output, without a header."""
+    """A unified diff of the transcript and the output; a long one is cut."""
     expected = [line.text for line in lines]
     got = [
         line if isinstance(line, str) else line.text
         for line in actual_lines(lines, output, numbers, values)
     ]
-    diff = difflib.unified_diff(expected, got, "transcript", "cluster", lineterm="", n=99)
-    return "\n".join(line for line in diff if not line.startswith("@@"))
+    diff = [
+        line
+        for line in difflib.unified_diff(expected, got, "transcript", "cluster", "", "", 99, "")
+        if not line.startswith("@@")
+    ]
+    if len(diff) > LONGEST_DIFFERENCE:
+        left_out = len(diff) - LONGEST_DIFFERENCE
+        diff[LONGEST_DIFFERENCE:] = [f"({left_out} more lines: see the recording)"]
+    return "\n".join(diff)
 
 
 def table_rows(output: str) -> list[dict[str, str]]:

@@ -131,6 +131,7 @@ class Proof(Model):
     """How a stage direction, or what a take claims, is proven in the rehearsal: one of
 
     - matches: the regular expression that the left-out output matches, whole
+    - gpu: the same, of a text that names the GPU; the report keeps it
     - row, shows: a row of the table that was printed starts with this, and these columns hold that
     - no_row: no row of the table starts with this
     - exit: the command's exit code
@@ -140,6 +141,7 @@ class Proof(Model):
     """
 
     matches: str | None = None
+    gpu: str | None = None
     row: str | None = None
     shows: dict[str, str] = {}
     no_row: str | None = None
@@ -155,6 +157,7 @@ class Proof(Model):
         given = set(self.model_fields_set)
         kinds: list[tuple[set[str], set[str]]] = [  # what a kind needs, what it may have
             ({"matches"}, set()),
+            ({"gpu"}, set()),
             ({"row", "shows"}, set()),
             ({"no_row"}, set()),
             ({"exit"}, set()),
@@ -164,8 +167,8 @@ class Proof(Model):
         ]
         if not any(needs <= given <= needs | may for needs, may in kinds):
             raise ValueError(
-                "a proof is one of: matches · row and shows · no_row · exit · press (and until) · "
-                "job and state (and exit) · command"
+                "a proof is one of: matches · gpu · row and shows · no_row · exit · "
+                "press (and until) · job and state (and exit) · command"
             )
         return self
 
@@ -453,7 +456,7 @@ class _Loader:
     def _check_proof(self, proof: Proof, line: int) -> None:
         if proof.job:
             self._known_number(proof.job, line)
-        texts = (proof.matches, proof.row, proof.no_row, proof.until, proof.command)
+        texts = (proof.matches, proof.gpu, proof.row, proof.no_row, proof.until, proof.command)
         for text in (*texts, *proof.shows.values()):
             self._parts(text or "", line)
 

