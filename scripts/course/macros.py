@@ -1,0 +1,194 @@
+"""The macros of the pages, for the mkdocs-macros plugin.
+
+    {{ scene(1) }}                      a whole scene
+    {{ take(1, "no-log-folder") }}      one take
+    {{ learned() }}                     the table of what Marie and Martin learned
+    {{ open_quotes() }}                 what scenes quote from files that do not exist yet
+
+After the build it writes scenes.json, the index of the scenes.
+"""
+
+import json
+import posixpath
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+from mkdocs.exceptions import PluginError
+from mkdocs_macros.errors import format_error
+
+from course.report import Played, digest, load_reports
+from course.scenes import LAB, Line, Scene, SceneError, Take, Terminal, fill_values, load_scenes
+from course.values import ValuesError, load_values
+
+
+class PageError(Exception):
+    """A page asks for something that does not exist."""
+
+
+@format_error.register
+def _say_it_plainly(error: PageError, markdown: str, page) -> str:
+    """What the build prints: the page's file and line instead of a traceback."""
+    frame, line = error.__traceback__, 0
+    while frame:
+        if frame.tb_frame.f_code.co_filename == "<template>":
+            line = frame.tb_lineno
+        frame = frame.tb_next
+    source = Path(page.file.abs_src_path).read_text(encoding="utf-8")
+    front_matter = len(source.splitlines()) - len(markdown.splitlines())
+    return f"docs/{page.file.src_path}:{line + front_matter}: {error}"
+
+
+@dataclass
+class Group:
+    """Lines of a transcript that are shown as one thing."""
+
+    kind: str  # command, direction or output
+    lines: list[Line]
+
+    @property
+    def line(self) -> Line:
+        return self.lines[0]
+
+
+def groups(terminal: Terminal) -> list[Group]:
+    """The shown lines of a terminal; neighboring lines of output are one group."""
+    visible = [line for line in terminal.lines if not line.hidden]
+    result: list[Group] = []
+    for kind, lines in groupby(visible, key=lambda line: line.kind.replace("omission", "output")):
+        if kind == "output":
+            result.append(Group(kind, list(lines)))
+        else:
+            result += [Group(kind, [line]) for line in lines]
+    return result
+
+
+def page_name(scene: Scene) -> str:
+    return "the Setup page" if scene.number == 0 else f"exercise {scene.number}"
+
+
+def played(entries: list[Played], wanted: str, cluster: str) -> str:
+    """Where and when a take was last played, and where it was not.
+
+    `entries` are all that the reports have of it, `wanted` is its digest, `cluster` the course's.
+    """
+    current = [entry for entry in entries if entry.digest == wanted]
+    if not current:
+        return "Not played since it was last changed." if entries else "Not played yet."
+    sentences = []
+    for entry in current:
+        day = f"{entry.day:%B} {entry.day.day}, {entry.day.year}"
+        where = f"the {entry.cluster}" if entry.cluster == "practice cluster" else entry.cluster
+        sentences.append(f"Played on {where} (Slurm {entry.slurm}) on {day}.")
+        if entry.gpu == "none":
+            sentences.append("There was no GPU: only what Slurm allocated was checked.")
+        elif entry.gpu:
+            sentences.append(f"The GPU was an {entry.gpu}.")
+    if cluster not in [entry.cluster for entry in current]:
+        sentences.append(f"Not played on {cluster} yet. The paths shown are those of {cluster}.")
+    return " ".join(sentences)
+
+
+def scene_index(scenes: list[Scene]) -> dict:
+    """The contents of scenes.json: every take with its address and its commands."""
+    return {
+        "version": 1,
+        "takes": [
+            {
+                "address": f"/story/#{scene.anchor(take)}",
+                "scene": scene.number,
+                "scene_title": scene.title,
+                "lab": scene.lab,
+                "id": take.id,
+                "title": take.title,
+                "who": take.who,
+                "works": take.works,
+                "start": take.start,
+                "commands": take.commands,
+            }
+            for scene in scenes
+            for take in scene.takes
+        ],
+    }
+
+
+def define_env(env) -> None:
+    """Called by mkdocs-macros once a build."""
+    try:
+        values = load_values(LAB / "00_setup/course.env")
+        scenes = load_scenes(values=values)
+    except (SceneError, ValuesError) as error:
+        raise PluginError(str(error)) from None
+    env.scenes = scenes
+    reports = load_reports()
+    by_number = {scene.number: scene for scene in scenes}
+
+    def prose(text: str) -> Markup:
+        return Markup(fill_values(text, values))  # Markdown of our own, not to be escaped
+
+    def when_played(scene: Scene, take: Take) -> str:
+        entries = reports.get(f"{scene.number}/{take.id}", [])
+        return played(entries, digest(scene, take), values["CLUSTER"].capitalize())
+
+    def link(scene: Scene) -> str:
+        """The scene's page, as seen from the page that shows the scene."""
+        here = posixpath.dirname(env.page.file.src_uri)
+        return posixpath.relpath(scene.page.rstrip("/") + ".md", here or ".")
+
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    templates.globals.update(
+        groups=groups, prose=prose, link=link, page_name=page_name, when_played=when_played
+    )
+    template = templates.get_template("scene.md").module
+
+    def find(number: int) -> Scene:
+        if number not in by_number:
+            known = ", ".join(map(str, by_number))
+            raise PageError(f"There is no scene {number}. There are: {known}.")
+        return by_number[number]
+
+    @env.macro
+    def scene(number: int) -> str:
+        return str(template.scene_section(find(number)))
+
+    @env.macro
+    def take(number: int, take_id: str) -> str:
+        scene = find(number)
+        try:
+            return str(template.take_section(scene, scene.take(take_id), 3))
+        except KeyError:
+            known = ", ".join(take.id for take in scene.takes)
+            raise PageError(
+                f"Scene {number} has no take '{take_id}'. There are: {known}."
+            ) from None
+
+    @env.macro
+    def learned() -> str:
+        lines = ["| Scene | What went wrong | The rule |", "|---|---|---|"]
+        for scene in scenes:
+            anchor = f"[{scene.number}](#{scene.anchor()})"
+            failed = [take for take in scene.takes if not take.works]
+            for row in [*failed, *scene.also_learned]:
+                lines.append(f"| {anchor} | {row.went_wrong} | {row.rule} |")
+        return "\n".join(lines)
+
+    @env.macro
+    def open_quotes() -> str:
+        return "\n".join(
+            f"- Scene {scene.number} quotes `{quote.text}`; `{quote.file}` does not exist yet."
+            for scene in scenes
+            for quote in scene.quotes
+            if quote.open
+        )
+
+
+def on_post_build(env) -> None:
+    """Called by mkdocs-macros when the site is written."""
+    index = json.dumps(scene_index(env.scenes), ensure_ascii=False, indent=2)
+    Path(env.conf["site_dir"], "scenes.json").write_text(index + "\n", encoding="utf-8")

@@ -1,0 +1,560 @@
+"""Reads the scenes of the story: one YAML file a lab folder in lab_code/scenes/.
+
+A scene has takes, a take has terminals, and a terminal has a transcript: what is typed and what
+comes back. Everything else is made from these files: the story's terminal blocks, what a copy
+button copies, the scene index, and the rehearsal on a real Slurm.
+
+In a transcript:
+
+    $ sbatch hello.sbatch  # why     a command, with a comment that is shown and not copied
+    Submitted batch job <<job = 12>> output; captures a number, shown as 12
+    cat logs/hello-<<job>>.out       the same number again
+    /data/<<FILESYSTEM>>/ws          a course value; <<LOGIN>> is the reader's login
+    pi ~ 3.14…                       … stands for a part of the line that varies
+    [...]                            stands for lines left out, or for none
+    ((an empty line))                a stage direction, alone or within a line
+    % $ cat logs/hello-12.out        typed, but not shown; % martin$ … is typed by martin
+    % until job is RUNNING           waits for Slurm
+    % press Ctrl+C                   presses keys
+    % Submitted batch job <<job>>    output that is not shown
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from course.values import load_values
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENES = ROOT / "lab_code/scenes"
+LAB = ROOT / "lab_code/hpc_lab"
+
+# The reader's login until the reader enters one. ZIH's own way to write it.
+DEFAULT_LOGIN = "<zih-login>"
+
+
+class SceneError(Exception):
+    """A scene's file is wrong. The text names the file, the line and what to do."""
+
+    def __init__(self, path: Path, line: int, message: str):
+        shown = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+        super().__init__(f"{shown}:{line}: {message}")
+
+
+# --- Lines of a transcript ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Text:
+    """A piece of a line that stands for itself (… in output stands for a varying part)."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number that a program prints: captured where `first`, the same again elsewhere."""
+
+    name: str
+    shown: str
+    first: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.shown
+
+
+@dataclass(frozen=True)
+class Value:
+    """A course value, or the reader's login (`LOGIN`)."""
+
+    name: str
+    shown: str
+
+    @property
+    def text(self) -> str:
+        return self.shown
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A stage direction: what stands for output that varies, or an action."""
+
+    key: str
+    parts: tuple["Text | Number | Value", ...]
+
+    @property
+    def text(self) -> str:
+        return f"({shown(self.parts)})"
+
+
+Part = Text | Number | Value | Direction
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a transcript. `number` is its line in the scene's file."""
+
+    kind: Literal["command", "output", "direction", "omission", "until", "press"]
+    parts: tuple[Part, ...]
+    number: int
+    hidden: bool = False
+    comment: str = ""  # a command's, with the blanks before it
+    user: str = ""  # who types a command; empty: whose take it is
+    job: str = ""  # until: this job …
+    state: str = ""  # … has this state
+
+    @property
+    def text(self) -> str:
+        """The line as it is shown, a command without its prompt and comment."""
+        return shown(self.parts)
+
+
+def shown(parts: tuple[Part, ...]) -> str:
+    """The parts as the page shows them."""
+    return "".join(part.text for part in parts)
+
+
+# --- The files' data model ---------------------------------------------------------------------
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Proof(Model):
+    """How a stage direction, or what a take claims, is proven in the rehearsal: one of
+
+    - matches: the regular expression that the left-out output matches, whole
+    - gpu: the same, of a text that names the GPU; the report keeps it
+    - row, shows: a row of the table that was printed starts with this, and these columns hold that
+    - no_row: no row of the table starts with this
+    - exit: the command's exit code
+    - press: keys pressed, and before that, until: a shell command that has to succeed
+    - job, state, exit: what sacct says of a job
+    - command: a shell command, run in the take's folder, that has to succeed
+    """
+
+    matches: str | None = None
+    gpu: str | None = None
+    row: str | None = None
+    shows: dict[str, str] = {}
+    no_row: str | None = None
+    press: Literal["Ctrl+C"] | None = None
+    until: str | None = None
+    job: str | None = None
+    state: str | None = None
+    exit: str | int | None = None
+    command: str | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "Proof":
+        given = set(self.model_fields_set)
+        kinds: list[tuple[set[str], set[str]]] = [  # what a kind needs, what it may have
+            ({"matches"}, set()),
+            ({"gpu"}, set()),
+            ({"row", "shows"}, set()),
+            ({"no_row"}, set()),
+            ({"exit"}, set()),
+            ({"press"}, {"until"}),
+            ({"job", "state"}, {"exit"}),
+            ({"command"}, set()),
+        ]
+        if not any(needs <= given <= needs | may for needs, may in kinds):
+            raise ValueError(
+                "a proof is one of: matches · gpu · row and shows · no_row · exit · "
+                "press (and until) · job and state (and exit) · command"
+            )
+        return self
+
+
+class Terminal(Model):
+    """One window of commands and output."""
+
+    transcript: str
+    title: str = ""  # what the window's bar says
+    intro: str = ""  # Markdown above the window
+    directions: dict[str, Proof] = {}
+
+    _lines: tuple[Line, ...] = ()
+    _title_parts: tuple[Part, ...] = ()
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        return self._lines
+
+    @property
+    def title_parts(self) -> tuple[Part, ...]:
+        return self._title_parts
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands that are shown, exactly as they are typed."""
+        return [line.text for line in self.lines if line.kind == "command" and not line.hidden]
+
+
+class Take(Model):
+    """One attempt: who tries what, and whether it works."""
+
+    id: str = Field(pattern=r"^[a-z]+(-[a-z]+)*$")
+    who: Literal["Marie", "Martin"]
+    works: bool
+    title: str
+    terminals: list[Terminal] = Field(min_length=1)
+    why: str  # Markdown: why not, or what it does
+    intro: str = ""  # Markdown
+    start: str = ""  # what brings a fresh login shell to where the take begins
+    after: str = ""  # the take of this scene in whose shell, and with whose jobs, this one goes on
+    environment: bool = False  # needs the environment of lab 00 from the start
+    goal: str  # a shell command, run in the take's shell at its end: succeeds where the take works
+    without_gpu: list[Proof] = []  # needs a GPU; what is proven instead on a cluster without one
+    went_wrong: str = ""  # the closing table's words, of a take that does not work
+    rule: str = ""
+    proof: list[Proof] = []
+
+    _start_parts: tuple[Part, ...] = ()
+
+    @property
+    def start_parts(self) -> tuple[Part, ...]:
+        return self._start_parts
+
+    @property
+    def commands(self) -> list[str]:
+        return [command for terminal in self.terminals for command in terminal.commands]
+
+    @model_validator(mode="after")
+    def _rule_where_it_fails(self) -> "Take":
+        if self.works == bool(self.rule and self.went_wrong):
+            raise ValueError("went_wrong and rule belong to each take that does not work, only")
+        return self
+
+
+class Quote(Model):
+    """A piece of a lab file that the scene quotes. It has to be in both."""
+
+    file: str
+    text: str
+    line: int | None = None
+    open: bool = False  # the file does not exist yet
+
+
+class Lesson(Model):
+    """A row of the closing table that no take stands for."""
+
+    went_wrong: str
+    rule: str
+
+
+class Scene(Model):
+    """One numbered part of the story; belongs to one lab folder and one page."""
+
+    title: str
+    page: str
+    intro: str
+    takes: list[Take] = Field(min_length=1)
+    remember: str
+    outro: str = ""
+    also_learned: list[Lesson] = []
+    quotes: list[Quote] = []
+
+    _path: Path = Path()
+
+    @property
+    def path(self) -> Path:
+        return self._path
+
+    @property
+    def lab(self) -> str:
+        """The lab's folder, by which the file is named: 01_hello."""
+        return self._path.stem
+
+    @property
+    def number(self) -> int:
+        return int(self.lab[:2])
+
+    def anchor(self, take: Take | None = None) -> str:
+        return f"scene-{self.number}" + (f"-{take.id}" if take else "")
+
+    def take(self, take_id: str) -> Take:
+        """Raises KeyError where the scene has no such take."""
+        return {take.id: take for take in self.takes}[take_id]
+
+
+# --- Loading -----------------------------------------------------------------------------------
+
+_PIECE = re.compile(r"\(\((?P<direction>.*?)\)\)|<<(?P<name>\w+)(?: = (?P<shown>\d+))?>>")
+_COMMAND = re.compile(r"(?P<user>[a-z]*)\$ (?P<command>.*?)(?P<comment> +# .*)?")
+_UNTIL = re.compile(r"until (?P<job>\w+) is (?P<state>[A-Z_]+)")
+
+
+class _Loader:
+    """Reads one file; knows its course values, its captured numbers and its lines."""
+
+    def __init__(self, path: Path, values: dict[str, str]):
+        self.path = path
+        self.values = values
+        self.numbers: dict[str, str] = {}  # name → as shown
+
+    def error(self, line: int, message: str) -> SceneError:
+        return SceneError(self.path, line, message)
+
+    def load(self) -> Scene:
+        text = self.path.read_text(encoding="utf-8")
+        try:
+            node = yaml.compose(text, Loader=yaml.SafeLoader)
+            data = yaml.safe_load(text)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            raise self.error(mark.line + 1, f"This is not YAML: {error.problem}.") from None
+        self._refuse_double_keys(node)
+        try:
+            scene = Scene.model_validate(data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(key) for key in first["loc"])
+            message = f"{where}: {first['msg'].removeprefix('Value error, ')}."
+            raise self.error(_line_of(node, first["loc"]), message) from None
+        scene._path = self.path
+        ids: list[str] = []
+        for index, take in enumerate(scene.takes):
+            line = _line_of(node, ("takes", index, "id"))
+            if take.id in ids:
+                raise self.error(line, f"The scene has two takes '{take.id}'. Rename one.")
+            if take.after and take.after not in ids:
+                raise self.error(line, f"'after: {take.after}' names no earlier take.")
+            ids.append(take.id)
+            self._complete_take(take, node, ("takes", index))
+        self._complete_prose(scene, node)
+        for index, quote in enumerate(scene.quotes):
+            self._check_quote(scene, quote, _line_of(node, ("quotes", index)))
+        return scene
+
+    def _refuse_double_keys(self, node: yaml.Node) -> None:
+        """YAML would silently keep the last of two equal keys."""
+        for mapping in _nodes(node):
+            if isinstance(mapping, yaml.MappingNode):
+                seen = set()
+                for key, _ in mapping.value:
+                    if key.value in seen:
+                        raise self.error(key.start_mark.line + 1, f"'{key.value}' stands twice.")
+                    seen.add(key.value)
+
+    def _complete_take(self, take: Take, node: yaml.Node, where: tuple) -> None:
+        take._start_parts = self._parts(take.start, _line_of(node, (*where, "start")))
+        for index, terminal in enumerate(take.terminals):
+            here = (*where, "terminals", index)
+            first = _line_of(node, (*here, "transcript")) + 1  # below the line of the |
+            terminal._lines = tuple(self._transcript(terminal.transcript, first))
+            terminal._title_parts = self._parts(terminal.title, _line_of(node, (*here, "title")))
+            self._match_directions(terminal, node, here)
+        for field in ("proof", "without_gpu"):
+            for index, proof in enumerate(getattr(take, field)):
+                self._check_proof(proof, _line_of(node, (*where, field, index)))
+        self._parts(take.goal, _line_of(node, (*where, "goal")))
+
+    def _transcript(self, transcript: str, first: int) -> Iterator[Line]:
+        has_command = False
+        for number, raw in enumerate(transcript.splitlines(), start=first):
+            line = self._line(raw, number)
+            if line.kind == "command":
+                has_command = True
+            if line.kind in ("output", "direction", "omission") and not has_command:
+                raise self.error(
+                    number, "Output before any command. A command starts with a prompt, '$ '."
+                )
+            yield line
+
+    def _line(self, raw: str, number: int) -> Line:
+        hidden = raw.startswith("% ")
+        text = raw.removeprefix("% ")
+        if command := _COMMAND.fullmatch(text):
+            return Line(
+                "command",
+                self._parts(command["command"], number),
+                number,
+                hidden,
+                comment=command["comment"] or "",
+                user=command["user"],
+            )
+        if text.startswith("$"):
+            raise self.error(number, "A prompt is '$', one blank, and a command.")
+        if hidden and (until := _UNTIL.fullmatch(text)):
+            self._known_number(until["job"], number)
+            return Line("until", (), number, hidden, job=until["job"], state=until["state"])
+        if hidden and text == "press Ctrl+C":
+            return Line("press", (), number, hidden)
+        if text == "[...]":
+            return Line("omission", (Text(text),), number, hidden)
+        parts = self._parts(text, number)
+        alone = len(parts) == 1 and isinstance(parts[0], Direction)
+        return Line("direction" if alone else "output", parts, number, hidden)
+
+    def _parts(self, text: str, line: int) -> tuple[Part, ...]:
+        parts: list[Part] = []
+        end = 0
+        for piece in _PIECE.finditer(text):
+            if piece.start() > end:
+                parts.append(Text(text[end : piece.start()]))
+            end = piece.end()
+            if piece["direction"] is not None:
+                inner = self._parts(piece["direction"], line)
+                parts.append(Direction(piece["direction"], inner))
+            else:
+                parts.append(self._placeholder(piece["name"], piece["shown"], line))
+        if end < len(text):
+            parts.append(Text(text[end:]))
+        return tuple(parts)
+
+    def _placeholder(self, name: str, shown: str | None, line: int) -> Number | Value:
+        if name.isupper():
+            if name == "LOGIN":
+                return Value(name, DEFAULT_LOGIN)
+            if name not in self.values:
+                known = ", ".join(["LOGIN", *self.values])
+                raise self.error(line, f"<<{name}>> is no course value. There are: {known}.")
+            return Value(name, self.values[name])
+        if shown is not None:
+            if name in self.numbers:
+                raise self.error(line, f"<<{name}>> is captured twice. Give it another name.")
+            self.numbers[name] = shown
+            return Number(name, shown, first=True)
+        self._known_number(name, line)
+        return Number(name, self.numbers[name])
+
+    def _known_number(self, name: str, line: int) -> None:
+        if name not in self.numbers:
+            raise self.error(
+                line, f"<<{name}>> was never captured. Write <<{name} = 1234567>> where it appears."
+            )
+
+    def _match_directions(self, terminal: Terminal, node: yaml.Node, where: tuple) -> None:
+        """Each stage direction needs a proof, and each proof a direction."""
+        used = {
+            part.key: line.number
+            for line in terminal.lines
+            for part in line.parts
+            if isinstance(part, Direction)
+        }
+        for key, number in used.items():
+            if key not in terminal.directions:
+                raise self.error(
+                    number,
+                    f"The stage direction '{key}' has no proof. Add it below 'directions:' of "
+                    "this terminal, with what proves it.",
+                )
+        for key, proof in terminal.directions.items():
+            line = _line_of(node, (*where, "directions", key))
+            if key not in used:
+                raise self.error(line, f"No stage direction '(({key}))' stands in the transcript.")
+            self._check_proof(proof, line)
+
+    def _check_proof(self, proof: Proof, line: int) -> None:
+        if proof.job:
+            self._known_number(proof.job, line)
+        texts = (proof.matches, proof.gpu, proof.row, proof.no_row, proof.until, proof.command)
+        for text in (*texts, *proof.shows.values()):
+            self._parts(text or "", line)
+
+    def _complete_prose(self, scene: Scene, node: yaml.Node) -> None:
+        """Course values in prose are looked up when it is shown; unknown ones are refused here."""
+        for field in ("intro", "outro", "remember"):
+            self._parts(getattr(scene, field), _line_of(node, (field,)))
+        for index, take in enumerate(scene.takes):
+            for field in ("intro", "why"):
+                self._parts(getattr(take, field), _line_of(node, ("takes", index, field)))
+
+    def _check_quote(self, scene: Scene, quote: Quote, line: int) -> None:
+        file = LAB / quote.file
+        if quote.text not in _all_text(scene):
+            raise self.error(line, f"The scene does not show what it quotes: {quote.text}")
+        if quote.open:
+            if file.exists():
+                raise self.error(line, f"{quote.file} exists now: remove 'open: true'.")
+            return
+        if not file.exists():
+            raise self.error(line, f"The scene quotes {quote.file}, and there is no such file.")
+        lines = file.read_text(encoding="utf-8").splitlines()
+        where = quote.file
+        if quote.line is not None:
+            lines = lines[quote.line - 1 : quote.line]
+            where = f"line {quote.line} of {quote.file}"
+        if not any(_stands_in(quote.text, text) for text in lines):
+            raise self.error(
+                line,
+                f"The scene quotes '{quote.text}', which is not in {where} any more. "
+                "Change the scene, or put the line back.",
+            )
+
+
+def _stands_in(quoted: str, line: str) -> bool:
+    """True where a line of a file is what was quoted, or holds it as whole words.
+
+    An order to Slurm is the whole line: '#SBATCH --gres=gpu:1' is not in '##SBATCH --gres=gpu:1'.
+    Anything else does not count where the line is a comment.
+    """
+    if quoted.startswith("#SBATCH"):
+        return line.rstrip() == quoted
+    if line.lstrip().startswith("#"):
+        return False
+    return re.search(rf"(?<!\w){re.escape(quoted)}(?!\w)", line) is not None
+
+
+def _all_text(scene: Scene) -> str:
+    """All that a scene shows, to look up what it quotes."""
+    texts = [scene.intro, scene.outro, scene.remember]
+    for take in scene.takes:
+        texts += [take.intro, take.why, *(terminal.intro for terminal in take.terminals)]
+        texts += [line.text for terminal in take.terminals for line in terminal.lines]
+    return "\n".join(texts)
+
+
+def _nodes(node: yaml.Node) -> Iterator[yaml.Node]:
+    yield node
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from _nodes(key)
+            yield from _nodes(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _nodes(item)
+
+
+def _line_of(node: yaml.Node, where: tuple[Any, ...]) -> int:
+    """The line of the value at this path of keys, or of the last that exists on the way."""
+    line = node.start_mark.line + 1
+    for step in where:
+        if isinstance(node, yaml.MappingNode):
+            found = [(key, value) for key, value in node.value if key.value == str(step)]
+            if not found:
+                return line
+            key, node = found[0]
+            line = key.start_mark.line + 1
+        elif (
+            isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value)
+        ):
+            node = node.value[step]
+            line = node.start_mark.line + 1
+        else:
+            return line
+    return line
+
+
+def load_scenes(folder: Path = SCENES, values: dict[str, str] | None = None) -> list[Scene]:
+    """All scenes in their order.
+
+    Raises SceneError for the first file that is wrong.
+    """
+    if values is None:
+        values = load_values(LAB / "00_setup/course.env")
+    paths = sorted(folder.glob("[0-9][0-9]_*.yaml"))
+    return [_Loader(path, values).load() for path in paths]
+
+
+def fill_values(text: str, values: dict[str, str]) -> str:
+    """Prose with its course values filled in."""
+    return re.sub(r"<<([A-Z_]+)>>", lambda match: values[match[1]], text)
