@@ -21,8 +21,10 @@ from course.values import change_values
 
 LAB = Path(__file__).parents[1] / "lab_code" / "hpc_lab"
 SHELLS = ["bash", "zsh"]
-TOOLS = """awk bash basename cat cp cut date dirname du env find flock grep head ls mkdir mv ps rm rmdir
-sed sha256sum sleep sort tail touch tr uname zsh""".split()
+TOOLS = (
+    "awk bash basename cat cp cut date dirname du env find flock grep head ls mkdir mv ps rm rmdir "
+    "sed sha256sum sleep sort tail touch tr uname zsh"
+)
 
 # What must be the same before and after, as each shell prints it.
 STATE = {
@@ -84,7 +86,8 @@ elif name == "ws_list":
         if seconds < 0:
             print("     remaining time       : expired")
         else:
-            print("     remaining time       : %d days %d hours" % (seconds // 86400, seconds % 86400 // 3600))
+            left = seconds // 86400, seconds % 86400 // 3600
+            print("     remaining time       : %d days %d hours" % left)
         print("     filesystem name      :", filesystem)
         print("     available extensions : 10")
 """
@@ -135,32 +138,43 @@ def make_torch(folder: Path, build: str, version: str = "2.13.0") -> Path:
     return make_wheel(folder, "torch", version, files)
 
 
+def make_packages(folder: Path) -> Path:
+    """What a machine's requirements.txt asks for."""
+    make_torch(folder, "cuda")
+    make_wheel(folder, "small", "1.0", {"small.py": "answer = 42\n"})
+    return folder
+
+
 class Machine:
     """One student's machine in a folder of its own.
 
     `env` is the environment of every shell; it is that of a job, as in the story's scene 0.
     """
 
-    def __init__(self, top: Path, workspace_tools: bool = True, lab: str = "hpc_lab") -> None:
+    def __init__(
+        self,
+        top: Path,
+        wheels: Path | None = None,
+        workspace_tools: bool = True,
+        lab: str = "hpc_lab",
+    ) -> None:
         self.top = top
         self.home = top / "home"
         self.lab = self.home / "behind-llms-lab" / lab
         self.setup = self.lab / "00_setup"
         self.bin = top / "bin"
-        self.wheels = top / "wheels"
+        self.wheels = wheels or make_packages(top / "wheels")
         self.workspace = top / "data" / "horse" / "ws" / "marie-llm-lab"
         shutil.copytree(LAB / "00_setup", self.setup, ignore=shutil.ignore_patterns(".workspace"))
         (self.lab / "04_tinygpt").mkdir()
         (self.lab / "04_tinygpt" / "shakespeare.txt").write_text("First Citizen:\n")
         (self.home / ".profile").write_text("# here before\n")
         self.bin.mkdir()
-        for tool in TOOLS:
+        for tool in TOOLS.split(" "):
             (self.bin / tool).symlink_to(shutil.which(tool))
         (self.bin / "python3").symlink_to(sys._base_executable)
         if workspace_tools:
             self.add_workspace_tools()
-        make_torch(self.wheels, "cuda")
-        make_wheel(self.wheels, "small", "1.0", {"small.py": "answer = 42\n"})
         self.require("torch==2.13.0", "small==1.0")
         self.env = {
             "HOME": str(self.home),
@@ -177,6 +191,12 @@ class Machine:
             path.write_text(program.replace("ROOT", str(self.top)))
             path.chmod(0o755)
 
+    def add_environment(self, made: Path) -> None:
+        """The workspace of another machine, in which setup_env.sh has installed everything."""
+        self.run("ws_allocate -F horse llm-lab 100")
+        shutil.copytree(made, self.workspace, symlinks=True, dirs_exist_ok=True)
+        (self.setup / ".workspace").write_text(f"{self.workspace}\n")
+
     def remove_tool(self, name: str) -> None:
         (self.bin / name).unlink()
 
@@ -186,6 +206,11 @@ class Machine:
         srun.write_text("#!/bin/sh\nexit 1\n")
         srun.chmod(0o755)
         del self.env["SLURM_JOB_ID"]
+
+    def use_own_packages(self) -> None:
+        """Packages that a test may break without harm to the others."""
+        self.wheels = make_packages(self.top / "wheels")
+        self.require("torch==2.13.0", "small==1.0")
 
     def require(self, *requirements: str, options: str = "") -> None:
         """Writes a requirements.txt that pip can fulfil without a network."""

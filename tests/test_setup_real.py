@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from setup_machine import LAB, Machine
 
 PACKAGES = ["torch", "transformers", "numpy", "matplotlib"]
