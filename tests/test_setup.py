@@ -24,7 +24,9 @@ both_shells = pytest.mark.parametrize("shell", SHELLS)
 def made(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     """A machine that was set up: its packages and its workspace are lent to the others."""
     machine = Machine(tmp_path_factory.mktemp("made"))
+    start = time.monotonic()
     assert_ready(machine, machine.source())
+    machine.seconds = time.monotonic() - start
     return machine
 
 
@@ -316,7 +318,9 @@ def test_login_node_asks_at_a_terminal(fresh: Machine, shell: str) -> None:
 def test_run_instead_of_sourced_does_its_work_and_says_what_to_type(fresh: Machine) -> None:
     for shell in SHELLS:
         done = fresh.run(f'{shell} 00_setup/setup_env.sh; echo "[$WS_DIR]"', shell, cwd=fresh.lab)
-        assert done.stdout.splitlines()[-2:] == ["source 00_setup/setup_env.sh", "[]"]
+        *_, last, ws_dir = done.stdout.splitlines()
+        assert last.endswith("In yours, type: source 00_setup/setup_env.sh")
+        assert ws_dir == "[]"
         assert "environment ready" in done.stdout
         assert fresh.is_complete()
 
@@ -325,7 +329,7 @@ def test_run_on_a_login_node_with_an_environment_finishes(machine: Machine) -> N
     machine.make_login_node()
     done = machine.run("bash 00_setup/setup_env.sh", cwd=machine.lab)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "source 00_setup/setup_env.sh"
+    assert done.stdout.endswith("In yours, type: source 00_setup/setup_env.sh\n")
 
 
 # Job scripts
@@ -530,17 +534,17 @@ def kill_at(machine: Machine, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("part", range(5))
-def test_killed_at_a_random_moment(fresh: Machine, part: int) -> None:
-    # An installation takes 4 to 8 seconds here: one moment in each fifth of that.
-    moment = random.uniform(part, part + 1) * 1.2
+def test_killed_at_a_random_moment(fresh: Machine, made: Machine, part: int) -> None:
+    # One moment in each fifth of the time that an installation takes here.
+    moment = random.uniform(part, part + 1) / 5 * made.seconds
     print(f"killed after {moment:.3f} s")
     kill_at(fresh, moment)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("turn", range(100))
-def test_killed_at_one_of_many_random_moments(fresh: Machine, turn: int) -> None:
-    moment = random.uniform(0, 8)
+def test_killed_at_one_of_many_random_moments(fresh: Machine, made: Machine, turn: int) -> None:
+    moment = random.uniform(0, 1.1) * made.seconds
     print(f"killed after {moment:.3f} s")
     kill_at(fresh, moment)
 
