@@ -2,6 +2,7 @@
 
     {{ scene(1) }}                      a whole scene
     {{ take(1, "no-log-folder") }}      one take
+    {{ scene_source(1, "mkdir-first") }} the same take, as its file has it
     {{ learned() }}                     the table of what Marie and Martin learned
     {{ open_quotes() }}                 what scenes quote from files that do not exist yet
 
@@ -153,20 +154,28 @@ def define_env(env) -> None:
             raise PageError(f"There is no scene {number}. There are: {known}.")
         return by_number[number]
 
+    def find_take(number: int, take_id: str) -> tuple[Scene, Take]:
+        scene = find(number)
+        try:
+            return scene, scene.take(take_id)
+        except KeyError:
+            known = ", ".join(take.id for take in scene.takes)
+            raise PageError(
+                f"Scene {number} has no take '{take_id}'. There are: {known}."
+            ) from None
+
     @env.macro
     def scene(number: int) -> str:
         return str(template.scene_section(find(number)))
 
     @env.macro
     def take(number: int, take_id: str) -> str:
-        scene = find(number)
-        try:
-            return str(template.take_section(scene, scene.take(take_id), 3))
-        except KeyError:
-            known = ", ".join(take.id for take in scene.takes)
-            raise PageError(
-                f"Scene {number} has no take '{take_id}'. There are: {known}."
-            ) from None
+        return str(template.take_section(*find_take(number, take_id), 3))
+
+    @env.macro
+    def scene_source(number: int, take_id: str) -> str:
+        scene, take = find_take(number, take_id)
+        return f"```yaml\n{scene.source(take)}\n```"
 
     @env.macro
     def learned() -> str:
