@@ -1,0 +1,58 @@
+"""What several areas of tests share: the built site, a server for it, and a browser."""
+
+import functools
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+ROOT = Path(__file__).parent.parent
+
+CHROMIUM_FLAGS = [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    # A name that is not this machine's own: there a browser offers no clipboard over http.
+    "--host-resolver-rules=MAP course.test 127.0.0.1",
+]
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The folder of the site, built as scripts/build does it."""
+    build = subprocess.run([ROOT / "scripts/build"], capture_output=True, text=True)
+    assert build.returncode == 0, build.stdout + build.stderr
+    return ROOT / "site"
+
+
+class _QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def site_url(site: Path) -> Iterator[str]:
+    """The address under which the built site is served on this machine, without a slash at the end."""
+    handler = functools.partial(_QuietHandler, directory=site)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, without a window."""
+    flags = CHROMIUM_FLAGS + (["--no-sandbox"] if os.geteuid() == 0 else [])
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=flags)
+        yield chromium
+        chromium.close()
