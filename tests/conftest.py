@@ -33,6 +33,17 @@ def site() -> Path:
     return ROOT / "site"
 
 
+@pytest.fixture(scope="session")
+def published() -> list[str]:
+    """The addresses that instructors link by now, pages and anchors. They stay."""
+    return (ROOT / "tests/addresses.txt").read_text(encoding="utf-8").split()
+
+
+@pytest.fixture(scope="session")
+def page_addresses(published: list[str]) -> list[str]:
+    return [address for address in published if "#" not in address]
+
+
 class _QuietHandler(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
@@ -40,7 +51,7 @@ class _QuietHandler(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def site_url(site: Path) -> Iterator[str]:
-    """The address under which the built site is served on this machine, without a slash at the end."""
+    """The address at which the built site is served, without a slash at the end."""
     handler = functools.partial(_QuietHandler, directory=site)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -5,7 +5,6 @@ import re
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
-from test_site_links import PAGES
 
 SCENES = range(7)
 
@@ -135,15 +134,15 @@ def test_without_javascript_all_text_is_there_and_no_button(browser, site_url, t
     context.close()
 
 
-def test_no_page_asks_another_host(context, site_url):
+def test_no_page_asks_another_host(context, site_url, page_addresses):
     asked = set()
     context.on("request", lambda request: asked.add(request.url))
     page = context.new_page()
-    for address in PAGES:
+    for address in page_addresses:
         page.goto(address, wait_until="networkidle")
     page.get_by_placeholder("Search").press_sequentially("sbatch")
     expect(page.locator(".md-search-result__link").first).to_be_visible()
-    assert len(asked) > len(PAGES)
+    assert len(asked) > len(page_addresses)
     assert [url for url in asked if not url.startswith((site_url + "/", "data:"))] == []
 
 
@@ -156,12 +155,12 @@ STICKING_OUT = """width => [document.documentElement, ...document.querySelectorA
 
 
 @pytest.mark.parametrize("width", [320, 360, 1280])
-def test_no_page_scrolls_sideways(browser, site_url, width):
+def test_no_page_scrolls_sideways(browser, site_url, page_addresses, width):
     context = browser.new_context(
         base_url=site_url, viewport={"width": width, "height": 800}, is_mobile=width < 1000
     )
     page = context.new_page()
-    for address in PAGES:
+    for address in page_addresses:
         page.goto(address)
         assert page.evaluate(STICKING_OUT, width) == [], address
     context.close()

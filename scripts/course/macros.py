@@ -76,7 +76,7 @@ def groups(terminal: Terminal) -> list[Group]:
 
 
 def words(parts: tuple[Part, ...]) -> list[list[Part]]:
-    """A command cut at its spaces: a line of the page breaks there, not at the hyphens of options."""
+    """A command cut at its spaces: there a line may break, not at the hyphens of options."""
     result: list[list[Part]] = [[]]
     for part in parts:
         if isinstance(part, Text):
