@@ -1,9 +1,12 @@
 // The copy buttons: each puts the text of the <code> beside it on the clipboard, and says so.
 
-const status = document.createElement("p");
-status.className = "copy-status reader-only";
-status.setAttribute("role", "status");
-document.body.append(status);
+(() => {
+"use strict";
+
+const announcer = document.createElement("p");
+announcer.className = "copy-status reader-only";
+announcer.setAttribute("role", "status");
+document.body.append(announcer);
 
 let forget;
 
@@ -12,12 +15,12 @@ function say(button, label, message, seen) {
   for (const other of document.querySelectorAll(".copy--said")) reset(other);
   button.textContent = label;
   button.classList.add("copy--said");
-  status.textContent = message;
-  status.classList.toggle("reader-only", !seen);
+  announcer.textContent = message;
+  announcer.classList.toggle("reader-only", !seen);
   forget = setTimeout(() => {
     reset(button);
-    status.textContent = "";
-    status.classList.add("reader-only");
+    announcer.textContent = "";
+    announcer.classList.add("reader-only");
   }, seen ? 8000 : 2500);
 }
 
@@ -58,3 +61,4 @@ for (const button of document.querySelectorAll(".copy")) {
   button.hidden = false;
   button.addEventListener("click", () => copy(button));
 }
+})();
