@@ -152,6 +152,7 @@ def make_folders(filesystem: str) -> None:
         ("/var/lib/munge", "munge"),
         ("/var/log/munge", "munge"),
         ("/run/mysqld", "mysql"),
+        ("/run/slurm", "slurm"),
         ("/var/lib/practice-mysql", "mysql"),
         ("/var/spool/slurm", "slurm"),
     ):
@@ -193,7 +194,7 @@ def start_daemons(values: dict[str, str], nodes: list[str], users: list[str]) ->
     for add in (
         f"cluster {cluster}",
         f"account {account}",
-        *(f"user {u} account={account}" for u in users),
+        f"user {','.join(users)} account={account}",
     ):
         run("sacctmgr", "--immediate", "add", *add.split())
     start("slurmctld", "slurmctld", "-D", user="slurm")
