@@ -141,7 +141,7 @@ class Cluster:
         values |= _slurm_values(values["LOGIN_HOST"])
         layer.write(self.run_folder / "layer", values, pip)
         layer.copy_lab(lab, self.run_folder / "layer/etc/skel", practice)
-        settings = {"nodes": NODES, "users": USERS, "values": values}
+        settings = {"cgroup": self.cgroup, "nodes": NODES, "users": USERS, "values": values}
         (self.run_folder / "settings.json").write_text(json.dumps(settings))
 
     def _boot(self, say: Callable[[str], None]) -> None:
@@ -149,7 +149,7 @@ class Cluster:
         say(f"Starting munge, MariaDB, slurmdbd, slurmctld and the nodes {' and '.join(NODES)}")
         cgroups.make(self.cgroup)
         answer, answer_inside = os.pipe()
-        namespaces = ["--mount", "--pid", "--fork", "--uts", "--ipc", "--cgroup"]
+        namespaces = ["--mount", "--pid", "--fork", "--uts", "--ipc"]
         boot = [PYTHON, "-B", "-m", "course.cluster.boot", str(answer_inside)]
         with (self.run_folder / "log/boot.log").open("w") as log:
             subprocess.Popen(
