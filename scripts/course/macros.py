@@ -2,6 +2,7 @@
 
     {{ scene(1) }}                      a whole scene
     {{ take(1, "no-log-folder") }}      one take
+    {{ scene_source(1, "mkdir-first") }} the same take, as its file has it
     {{ learned() }}                     the table of what Marie and Martin learned
     {{ open_quotes() }}                 what scenes quote from files that do not exist yet
 
@@ -20,7 +21,18 @@ from mkdocs.exceptions import PluginError
 from mkdocs_macros.errors import format_error
 
 from course.report import Played, digest, load_reports
-from course.scenes import LAB, Line, Scene, SceneError, Take, Terminal, fill_values, load_scenes
+from course.scenes import (
+    LAB,
+    Line,
+    Part,
+    Scene,
+    SceneError,
+    Take,
+    Terminal,
+    Text,
+    fill_values,
+    load_scenes,
+)
 from course.values import ValuesError, load_values
 
 
@@ -62,6 +74,19 @@ def groups(terminal: Terminal) -> list[Group]:
             result.append(Group(kind, list(lines)))
         else:
             result += [Group(kind, [line]) for line in lines]
+    return result
+
+
+def words(parts: tuple[Part, ...]) -> list[list[Part]]:
+    """A command cut at its spaces: there a line may break, not at the hyphens of options."""
+    result: list[list[Part]] = [[]]
+    for part in parts:
+        if isinstance(part, Text):
+            first, *others = part.text.split(" ")
+            result[-1].append(Text(first))
+            result += [[Text(word)] for word in others]
+        else:
+            result[-1].append(part)
     return result
 
 
@@ -143,7 +168,12 @@ def define_env(env) -> None:
         undefined=jinja2.StrictUndefined,
     )
     templates.globals.update(
-        groups=groups, prose=prose, link=link, page_name=page_name, when_played=when_played
+        groups=groups,
+        words=words,
+        prose=prose,
+        link=link,
+        page_name=page_name,
+        when_played=when_played,
     )
     template = templates.get_template("scene.md").module
 
@@ -153,20 +183,28 @@ def define_env(env) -> None:
             raise PageError(f"There is no scene {number}. There are: {known}.")
         return by_number[number]
 
+    def find_take(number: int, take_id: str) -> tuple[Scene, Take]:
+        scene = find(number)
+        try:
+            return scene, scene.take(take_id)
+        except KeyError:
+            known = ", ".join(take.id for take in scene.takes)
+            raise PageError(
+                f"Scene {number} has no take '{take_id}'. There are: {known}."
+            ) from None
+
     @env.macro
     def scene(number: int) -> str:
         return str(template.scene_section(find(number)))
 
     @env.macro
     def take(number: int, take_id: str) -> str:
-        scene = find(number)
-        try:
-            return str(template.take_section(scene, scene.take(take_id), 3))
-        except KeyError:
-            known = ", ".join(take.id for take in scene.takes)
-            raise PageError(
-                f"Scene {number} has no take '{take_id}'. There are: {known}."
-            ) from None
+        return str(template.take_section(*find_take(number, take_id), 3))
+
+    @env.macro
+    def scene_source(number: int, take_id: str) -> str:
+        scene, take = find_take(number, take_id)
+        return f"```yaml\n{scene.source(take)}\n```"
 
     @env.macro
     def learned() -> str:

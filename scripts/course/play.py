@@ -91,7 +91,7 @@ class SceneRehearsal:
     def _play(self, take: Take) -> str:
         if not take.after:
             self._clear()
-            self.site.lay_out("00_setup", self.scene.lab)
+            self.site.lay_out()
             if take.environment:
                 self._set_up_environment()
         shell = self._shell(self.site.user)

@@ -20,6 +20,7 @@ In a transcript:
 """
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -283,6 +284,12 @@ class Scene(Model):
     def take(self, take_id: str) -> Take:
         """Raises KeyError where the scene has no such take."""
         return {take.id: take for take in self.takes}[take_id]
+
+    def source(self, take: Take) -> str:
+        """The take as it stands in the scene's file."""
+        text = self._path.read_text(encoding="utf-8")
+        found = re.search(rf"^  - id: {take.id}\n(?:    .*\n|\n(?=    ))*", text, re.MULTILINE)
+        return textwrap.dedent(found[0]).rstrip()
 
 
 # --- Loading -----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from course.scenes import LAB
 from course.values import load_values
 
 LAB_FOLDER = "behind-llms-lab/hpc_lab"  # in a student's home
-_NOT_SHIPPED = ("__pycache__", "logs")
+_NOT_SHIPPED = ("__pycache__", "logs")  # what playing and testing leaves in the checkout's lab
 
 
 class Practice:
@@ -44,14 +44,16 @@ class Practice:
     def run(self, user: str, command: str) -> subprocess.CompletedProcess[str]:
         return self._cluster.run(user, command)
 
-    def lay_out(self, *folders: str) -> None:
-        """Put these folders of the lab into the home anew; the cluster's own values stay."""
+    def lay_out(self) -> None:
+        """Put the lab into the home anew; the cluster's own course values stay."""
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
-            for folder in folders:
-                archive.add(self._lab / folder, folder, filter=self._shipped)
-        remove = " ".join(folder for folder in folders if folder != "00_setup")
-        command = f"cd ~/{LAB_FOLDER} && rm -rf {remove} && tar --extract --no-same-owner"
+            archive.add(self._lab, ".", filter=self._shipped)
+        values = "00_setup/course.env"
+        command = (
+            f"cd ~/{LAB_FOLDER} && cp {values} /tmp/course.env && rm -rf ./* && "
+            f"tar --extract --no-same-owner && mv /tmp/course.env {values}"
+        )
         subprocess.run(
             [*self.shell_command(self.user), "-c", command], input=packed.getvalue(), check=True
         )
@@ -66,10 +68,7 @@ class Practice:
 
     @staticmethod
     def _shipped(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        own_values = entry.name == "00_setup/course.env"
-        if own_values or any(part in _NOT_SHIPPED for part in Path(entry.name).parts):
-            return None
-        return entry
+        return None if set(Path(entry.name).parts) & set(_NOT_SHIPPED) else entry
 
 
 class Here:
@@ -98,14 +97,11 @@ class Here:
             cwd=self._home,
         )
 
-    def lay_out(self, *folders: str) -> None:
-        """Put these folders of the lab into the rehearsal's home anew."""
-        for folder in folders:
-            target = self._home / LAB_FOLDER / folder
-            shutil.rmtree(target, ignore_errors=True)
-            shutil.copytree(
-                self._lab / folder, target, ignore=shutil.ignore_patterns(*_NOT_SHIPPED)
-            )
+    def lay_out(self) -> None:
+        """Put the lab into the rehearsal's home anew."""
+        target = self._home / LAB_FOLDER
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(self._lab, target, ignore=shutil.ignore_patterns(*_NOT_SHIPPED))
 
     def clean_home(self) -> None:
         """Remove what a take left in the rehearsal's home outside the lab's folder."""

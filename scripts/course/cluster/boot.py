@@ -152,6 +152,7 @@ def make_folders(filesystem: str) -> None:
         ("/var/lib/munge", "munge"),
         ("/var/log/munge", "munge"),
         ("/run/mysqld", "mysql"),
+        ("/run/slurm", "slurm"),
         ("/var/lib/practice-mysql", "mysql"),
         ("/var/spool/slurm", "slurm"),
     ):
@@ -190,7 +191,11 @@ def start_daemons(values: dict[str, str], nodes: list[str], users: list[str]) ->
     start("slurmdbd", "slurmdbd", "-D", user="slurm")
     wait_for("slurmdbd", lambda: is_open(values["SLURMDBD_PORT"]))
     account, cluster = values["ACCOUNT"], values["CLUSTER"]
-    for add in (f"cluster {cluster}", f"account {account}", *(f"user {u} account={account}" for u in users)):
+    for add in (
+        f"cluster {cluster}",
+        f"account {account}",
+        f"user {','.join(users)} account={account}",
+    ):
         run("sacctmgr", "--immediate", "add", *add.split())
     start("slurmctld", "slurmctld", "-D", user="slurm")
     for node in nodes:
