@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypedDict
 from urllib.parse import unquote, urlsplit
 
-HUB = Path(__file__).parents[2] / "build/hub"
+HUB = Path(__file__).resolve().parents[2] / "build/hub"
 LISTING = "listing.json"
 
 

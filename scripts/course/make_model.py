@@ -62,8 +62,6 @@ def convert(gguf: Path, target: Path) -> None:
     )
     model.save_pretrained(target)
     tokenizer.save_pretrained(target)
-    for file in target.iterdir():
-        file.chmod(0o644)  # the hub may be served by another user
 
 
 def make(hub: Path = HUB) -> Listing:
@@ -80,6 +78,8 @@ def make(hub: Path = HUB) -> Listing:
     listing = list_files(MODEL, folder)
     unfinished = hub / f"{LISTING}.part"
     unfinished.write_text(json.dumps(listing, indent=2) + "\n", encoding="utf-8")
+    for path in (hub, *hub.rglob("*")):  # another user serves it
+        path.chmod(0o755 if path.is_dir() else 0o644)
     unfinished.rename(hub / LISTING)
     return listing
 
