@@ -109,6 +109,7 @@ class Handler(BaseHTTPRequestHandler):
         self._begin(HTTPStatus.PARTIAL_CONTENT if first else HTTPStatus.OK, file["size"] - first)
         self.send_header("ETag", f'"{file["sha256"] or file["blob_id"]}"')
         self.send_header("Accept-Ranges", "bytes")
+        self.send_header("Content-Disposition", f'inline; filename="{name}";')
         if first:
             self.send_header("Content-Range", f"bytes {first}-{file['size'] - 1}/{file['size']}")
         self.end_headers()

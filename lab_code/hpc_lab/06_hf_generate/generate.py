@@ -19,9 +19,10 @@ import time
 from fnmatch import fnmatch
 from pathlib import Path
 
-# One plain way of downloading. The hub's own protocol, Xet, would start many threads, and a
-# login node is shared. It must be said before the next import.
+# Settings of the next import. Download in the plain way: Xet, the hub's own one, would use many
+# CPUs, and a login node is shared. And tell the hub nothing about this computer.
 os.environ["HF_HUB_DISABLE_XET"] = "1"
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 
 try:
     from httpx2 import HTTPError  # huggingface_hub downloads with it
@@ -32,6 +33,7 @@ try:
         RepositoryNotFoundError,
         RevisionNotFoundError,
     )
+    from huggingface_hub.utils import disable_progress_bars
 except ImportError:
     sys.exit(
         "This Python has no huggingface_hub. Switch the lab's environment on and try again: "
@@ -64,57 +66,77 @@ def course_value(key):
     stop(f"{file} has no line {key}=.", "Copy the file again.")
 
 
+def course_model():
+    """Return the model of the course, and its revision: the commit that everybody gets."""
+    return course_value("MODEL"), course_value("MODEL_REVISION")
+
+
 # --- The model's files ---
 
 
-def broken_files(model, revision, folder):
-    """Return what is wrong with the model's files in a folder: {name: what is wrong with it}."""
-    broken = {}
-    # The hub's list of files, as it was kept when the download began.
-    listed = [file for file in get_cached_repo_tree(model, revision=revision)]
-    wanted = [file for file in listed if any(fnmatch(file.path, pattern) for pattern in FILES)]
-    if not any(file.path.endswith(".safetensors") for file in wanted):
+def listed_files(model, revision):
+    """Return those of the model's files that we need, each with its path and size.
+
+    The hub's list of all files was kept when the download began.
+    """
+    listed = get_cached_repo_tree(model, revision=revision)
+    needed = [file for file in listed if any(fnmatch(file.path, pattern) for pattern in FILES)]
+    if not any(file.path.endswith(".safetensors") for file in needed):
         stop(f"The hub has no safetensors for {model}.", "Choose another model.")
-    for file in wanted:
-        try:
-            with open(folder / file.path, "rb") as content:
-                size = content.seek(0, os.SEEK_END)
-        except OSError as error:
-            broken[file.path] = error.strerror
-        else:
-            if size != file.size:
-                broken[file.path] = f"it has {size:,} bytes of {file.size:,}"
-    return broken
+    return needed
+
+
+def what_is_wrong(path, size):
+    """Say what is wrong with a file that should have this size in bytes. None: nothing."""
+    try:
+        with open(path, "rb") as content:
+            found = content.seek(0, os.SEEK_END)
+    except OSError as error:
+        return error.strerror
+    return None if found == size else f"it has {found:,} of {size:,} bytes"
 
 
 def find_model(model, revision):
     """Return the folder of a model that was downloaded. Nothing is asked of the network."""
     advice = "On the login node, type: python generate.py --download-only"
+    if (model, revision) != course_model():
+        advice += f" --model {model} --revision {revision}"
     try:
-        folder = Path(
-            snapshot_download(model, revision=revision, allow_patterns=FILES, local_files_only=True)
+        folder = snapshot_download(
+            model, revision=revision, allow_patterns="config.json", local_files_only=True
         )
-        broken = broken_files(model, revision, folder)
-    except (OSError, CachedRepoTreeNotFoundError):
+        for file in listed_files(model, revision):
+            problem = what_is_wrong(Path(folder, file.path), file.size)
+            if problem:
+                stop(f"The files of {model} are not complete: {file.path}: {problem}.", advice)
+    except (OSError, HFValidationError, CachedRepoTreeNotFoundError):
         stop(f"The files of {model} cannot be found in {constants.HF_HUB_CACHE}.", advice)
-    for name, problem in broken.items():
-        stop(f"The files of {model} are not complete: {name}: {problem}.", advice)
-    return folder
+    return Path(folder)
+
+
+def fetch_files(model, revision):
+    """Download those of the model's files that are missing or not complete."""
+    # From now on, the list of files is kept beside them. The first file comes with it.
+    with disable_progress_bars():
+        folder = Path(snapshot_download(model, revision=revision, allow_patterns="config.json"))
+    for file in listed_files(model, revision):
+        path = folder / file.path
+        if what_is_wrong(path, file.size):
+            path.resolve().unlink(missing_ok=True)
+            # Until all of it has arrived, the file has another name.
+            hf_hub_download(model, file.path, revision=folder.name)
 
 
 def download(model, revision):
-    """Fetch those of the model's files that are missing or broken. Return their folder."""
+    """Download the model and return its folder, or say why that is not possible."""
+    again = "Then type the same again: what has arrived is kept."
     if constants.HF_HUB_OFFLINE:
         stop("HF_HUB_OFFLINE forbids to download.", "Type: unset HF_HUB_OFFLINE")
-    again = "Then type the same again: what has arrived is kept."
     try:
-        # A file gets its name when all of it is there. Until then it has another one.
-        folder = Path(snapshot_download(model, revision=revision, allow_patterns=FILES))
-        for name in broken_files(model, revision, folder):
-            hf_hub_download(model, name, revision=revision, force_download=True)
+        fetch_files(model, revision)
     except (RepositoryNotFoundError, RevisionNotFoundError, HFValidationError):
         stop(
-            f"The hub has no model {model} with the revision {revision} for everybody.",
+            f"The hub has no model {model} with the revision {revision}, or not for everybody.",
             "Look for a typo in --model and --revision.",
         )
     except PermissionError as error:
@@ -281,9 +303,10 @@ def read_options():
         help="the longest answer; a word has one token or a few (default: 200)",
     )
     options = parser.parse_args()
-    if options.revision is None:
-        options.revision = "main" if options.model else course_value("MODEL_REVISION")
-    options.model = options.model or course_value("MODEL")
+    if options.model is None:
+        model, revision = course_model()
+        options.model, options.revision = model, options.revision or revision
+    options.revision = options.revision or "main"
     if options.seed is None:
         options.seed = random.randrange(2**32)
     return options
