@@ -40,6 +40,7 @@ def main() -> None:
     settings = json.loads(Path("run/settings.json").read_text())
     try:
         mount_root(settings["cgroup"])
+        bind(settings["hub"], f"{ROOT}/srv")
         enter_root(settings["values"]["LOGIN_HOST"])
         make_folders(settings["values"]["FILESYSTEM"])
         for user in settings["users"]:
@@ -90,7 +91,7 @@ def mount_root(cgroup: str) -> None:
             os.makedirs(folder)
         lower = f"run/layer/{top}:packages/root/{top}:/{top}"
         mount("overlay", f"{ROOT}/{top}", f"lowerdir={lower},upperdir={upper},workdir={work}")
-    for folder in ("proc", "sys", "run", "home", "dev", "tmp", "data", "var/log", "var/tmp"):
+    for folder in ("proc", "sys", "run", "home", "dev", "tmp", "data", "srv", "var/log", "var/tmp"):
         os.makedirs(f"{ROOT}/{folder}")
     mount("proc", f"{ROOT}/proc")
     mount("sysfs", f"{ROOT}/sys", "ro")
@@ -194,6 +195,9 @@ def start_daemons(values: dict[str, str], nodes: list[str], users: list[str]) ->
         f"user {','.join(users)} account={account}",
     ):
         run("sacctmgr", "--immediate", "add", *add.split())
+    hub = ["/usr/bin/python3", "-B", "/usr/local/lib/hub.py", "/srv", values["HUB_PORT"]]
+    start("hub", *hub, user="daemon")
+    wait_for("the hub", lambda: is_open(values["HUB_PORT"]))
     start("slurmctld", "slurmctld", "-D", user="slurm")
     for node in nodes:
         start(node, "unshare", "--uts", "sh", "-c", f"hostname {node} && exec slurmd -D -N {node}")
