@@ -48,6 +48,7 @@ class Cluster:
         Do nothing when it runs already. What a crash left behind is cleaned up first.
         """
         _check_machine()
+        _check_network()
         with self._lock():
             dead = self.dead_daemons()
             if dead == []:
@@ -199,6 +200,16 @@ def _check_machine() -> None:
             "This machine lacks some programs. On Debian and Ubuntu you get them by: "
             f"apt-get install {' '.join(missing)}"
         )
+
+
+def _check_network() -> None:
+    try:  # As Slurm looks up its own names.
+        socket.getaddrinfo("localhost", None, socket.AF_INET, flags=socket.AI_ADDRCONFIG)
+    except socket.gaierror as error:
+        raise ClusterError(
+            "This machine has no network address but the loopback one, and Slurm does not start "
+            "like that. Connect it to a network, any one will do, and start again."
+        ) from error
 
 
 def _practice_values(pip: dict[str, dict[str, str]]) -> dict[str, str]:
