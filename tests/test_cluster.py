@@ -386,6 +386,15 @@ def test_start_leaves_a_running_cluster_alone(cluster: Cluster) -> None:
     assert daemons(cluster) <= before
 
 
+def test_what_is_missing_is_said_with_the_command_that_installs_it(
+    idle_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", "/nowhere")
+        with pytest.raises(ClusterError, match="apt-get install apt hostname mount util-linux"):
+            idle_cluster.start()
+
+
 # ---- what the machine sees of it
 
 
@@ -418,21 +427,18 @@ def is_alive(pid: int) -> bool:
 
 def machine(cluster: Cluster) -> dict[str, object]:
     """What must be the same before and after: mounts, cgroups, and all files of /etc."""
+    names = [cluster.cgroup, f"*/{cluster.cgroup}", "*slurm*", "*/*slurm*"]
     etc = hashlib.sha256()
     for file in sorted(Path("/etc").rglob("*")):
         status = file.lstat()
         etc.update(f"{file} {status.st_mode} {status.st_size} {status.st_mtime_ns}\n".encode())
     return {
         "mounts": Path("/proc/self/mounts").read_text(),
-        "cgroups": [path for path in Path("/sys/fs/cgroup").rglob("*") if is_ours(path, cluster)],
+        "cgroups": [sorted(cgroups.TOP.glob(name)) for name in names],
         "/etc": etc.hexdigest(),
         "/home": sorted(Path("/home").iterdir()),
         "/data": Path("/data").exists(),
     }
-
-
-def is_ours(path: Path, cluster: Cluster) -> bool:
-    return path.name.startswith(("slurm", cluster.cgroup))
 
 
 def listening(pids: set[int]) -> set[str]:

@@ -85,6 +85,7 @@ def mount_root(cgroup: str) -> None:
     for link in Path("/").iterdir():
         if link.is_symlink() and str(link.readlink()).startswith("usr/"):
             Path(ROOT, link.name).symlink_to(link.readlink())
+    os.mkdir(f"{ROOT}/changes", mode=0o700)
     for top in ("usr", "etc"):
         upper, work = f"{ROOT}/changes/{top}", f"{ROOT}/changes/work-{top}"
         for folder in (upper, work, f"{ROOT}/{top}"):

@@ -49,6 +49,7 @@ class Cluster:
         Do nothing when it runs already. What a crash left behind is cleaned up first.
         """
         _check_machine()
+        _check_network()
         with self._lock():
             dead = self.dead_daemons()
             if dead == []:
@@ -215,6 +216,16 @@ def _make_model() -> None:
         made = subprocess.run([HUB.parents[1] / "scripts/make-model"])
         if made.returncode != 0:
             raise ClusterError("The language model for lab 06 could not be made. See above.")
+
+
+def _check_network() -> None:
+    try:  # As Slurm looks up its own names.
+        socket.getaddrinfo("localhost", None, socket.AF_INET, flags=socket.AI_ADDRCONFIG)
+    except socket.gaierror as error:
+        raise ClusterError(
+            "This machine has no network address but the loopback one, and Slurm does not start "
+            "like that. Connect it to a network, any one will do, and start again."
+        ) from error
 
 
 def _practice_values(pip: dict[str, dict[str, str]]) -> dict[str, str]:
