@@ -2,7 +2,7 @@
 # offers the two functions that set up what a command needs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export NO_MKDOCS_2_WARNING=1
+export PYTHONPATH="$PWD/scripts" NO_MKDOCS_2_WARNING=1
 
 say() { printf '%s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }

@@ -2,6 +2,7 @@
 
     {{ scene(1) }}                      a whole scene
     {{ take(1, "no-log-folder") }}      one take
+    {{ scene_source(1, "mkdir-first") }} the same take, as its file has it
     {{ learned() }}                     the table of what Marie and Martin learned
     {{ open_quotes() }}                 what scenes quote from files that do not exist yet
 
@@ -19,6 +20,7 @@ from markupsafe import Markup
 from mkdocs.exceptions import PluginError
 from mkdocs_macros.errors import format_error
 
+from course.report import Played, digest, load_reports
 from course.scenes import LAB, Line, Scene, SceneError, Take, Terminal, fill_values, load_scenes
 from course.values import ValuesError, load_values
 
@@ -68,9 +70,26 @@ def page_name(scene: Scene) -> str:
     return "the Setup page" if scene.number == 0 else f"exercise {scene.number}"
 
 
-def played(take: Take) -> str:
-    """When and where the take was last played."""
-    return "Not played on a cluster yet."
+def played(entries: list[Played], wanted: str, cluster: str) -> str:
+    """Where and when a take was last played, and where it was not.
+
+    `entries` are all that the reports have of it, `wanted` is its digest, `cluster` the course's.
+    """
+    current = [entry for entry in entries if entry.digest == wanted]
+    if not current:
+        return "Not played since it was last changed." if entries else "Not played yet."
+    sentences = []
+    for entry in current:
+        day = f"{entry.day:%B} {entry.day.day}, {entry.day.year}"
+        where = f"the {entry.cluster}" if entry.cluster == "practice cluster" else entry.cluster
+        sentences.append(f"Played on {where} (Slurm {entry.slurm}) on {day}.")
+        if entry.gpu == "none":
+            sentences.append("There was no GPU: only what Slurm allocated was checked.")
+        elif entry.gpu:
+            sentences.append(f"The GPU was an {entry.gpu}.")
+    if cluster not in [entry.cluster for entry in current]:
+        sentences.append(f"Not played on {cluster} yet. The paths shown are those of {cluster}.")
+    return " ".join(sentences)
 
 
 def scene_index(scenes: list[Scene]) -> dict:
@@ -104,10 +123,15 @@ def define_env(env) -> None:
     except (SceneError, ValuesError) as error:
         raise PluginError(str(error)) from None
     env.scenes = scenes
+    reports = load_reports()
     by_number = {scene.number: scene for scene in scenes}
 
     def prose(text: str) -> Markup:
         return Markup(fill_values(text, values))  # Markdown of our own, not to be escaped
+
+    def when_played(scene: Scene, take: Take) -> str:
+        entries = reports.get(f"{scene.number}/{take.id}", [])
+        return played(entries, digest(scene, take), values["CLUSTER"].capitalize())
 
     def link(scene: Scene) -> str:
         """The scene's page, as seen from the page that shows the scene."""
@@ -120,7 +144,7 @@ def define_env(env) -> None:
         undefined=jinja2.StrictUndefined,
     )
     templates.globals.update(
-        groups=groups, prose=prose, link=link, page_name=page_name, played=played
+        groups=groups, prose=prose, link=link, page_name=page_name, when_played=when_played
     )
     template = templates.get_template("scene.md").module
 
@@ -130,20 +154,28 @@ def define_env(env) -> None:
             raise PageError(f"There is no scene {number}. There are: {known}.")
         return by_number[number]
 
+    def find_take(number: int, take_id: str) -> tuple[Scene, Take]:
+        scene = find(number)
+        try:
+            return scene, scene.take(take_id)
+        except KeyError:
+            known = ", ".join(take.id for take in scene.takes)
+            raise PageError(
+                f"Scene {number} has no take '{take_id}'. There are: {known}."
+            ) from None
+
     @env.macro
     def scene(number: int) -> str:
         return str(template.scene_section(find(number)))
 
     @env.macro
     def take(number: int, take_id: str) -> str:
-        scene = find(number)
-        try:
-            return str(template.take_section(scene, scene.take(take_id), 3))
-        except KeyError:
-            known = ", ".join(take.id for take in scene.takes)
-            raise PageError(
-                f"Scene {number} has no take '{take_id}'. There are: {known}."
-            ) from None
+        return str(template.take_section(*find_take(number, take_id), 3))
+
+    @env.macro
+    def scene_source(number: int, take_id: str) -> str:
+        scene, take = find_take(number, take_id)
+        return f"```yaml\n{scene.source(take)}\n```"
 
     @env.macro
     def learned() -> str:

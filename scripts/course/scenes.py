@@ -20,6 +20,7 @@ In a transcript:
 """
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,6 +132,7 @@ class Proof(Model):
     """How a stage direction, or what a take claims, is proven in the rehearsal: one of
 
     - matches: the regular expression that the left-out output matches, whole
+    - gpu: the same, of a text that names the GPU; the report keeps it
     - row, shows: a row of the table that was printed starts with this, and these columns hold that
     - no_row: no row of the table starts with this
     - exit: the command's exit code
@@ -140,6 +142,7 @@ class Proof(Model):
     """
 
     matches: str | None = None
+    gpu: str | None = None
     row: str | None = None
     shows: dict[str, str] = {}
     no_row: str | None = None
@@ -155,6 +158,7 @@ class Proof(Model):
         given = set(self.model_fields_set)
         kinds: list[tuple[set[str], set[str]]] = [  # what a kind needs, what it may have
             ({"matches"}, set()),
+            ({"gpu"}, set()),
             ({"row", "shows"}, set()),
             ({"no_row"}, set()),
             ({"exit"}, set()),
@@ -164,8 +168,8 @@ class Proof(Model):
         ]
         if not any(needs <= given <= needs | may for needs, may in kinds):
             raise ValueError(
-                "a proof is one of: matches · row and shows · no_row · exit · press (and until) · "
-                "job and state (and exit) · command"
+                "a proof is one of: matches · gpu · row and shows · no_row · exit · "
+                "press (and until) · job and state (and exit) · command"
             )
         return self
 
@@ -207,7 +211,9 @@ class Take(Model):
     intro: str = ""  # Markdown
     start: str = ""  # what brings a fresh login shell to where the take begins
     after: str = ""  # the take of this scene in whose shell, and with whose jobs, this one goes on
-    gpu: bool = False  # needs a real GPU
+    environment: bool = False  # needs the environment of lab 00 from the start
+    goal: str  # a shell command, run in the take's shell at its end: succeeds where the take works
+    without_gpu: list[Proof] = []  # needs a GPU; what is proven instead on a cluster without one
     went_wrong: str = ""  # the closing table's words, of a take that does not work
     rule: str = ""
     proof: list[Proof] = []
@@ -279,6 +285,12 @@ class Scene(Model):
         """Raises KeyError where the scene has no such take."""
         return {take.id: take for take in self.takes}[take_id]
 
+    def source(self, take: Take) -> str:
+        """The take as it stands in the scene's file."""
+        text = self._path.read_text(encoding="utf-8")
+        found = re.search(rf"^  - id: {take.id}\n(?:    .*\n|\n(?=    ))*", text, re.MULTILINE)
+        return textwrap.dedent(found[0]).rstrip()
+
 
 # --- Loading -----------------------------------------------------------------------------------
 
@@ -347,8 +359,10 @@ class _Loader:
             terminal._lines = tuple(self._transcript(terminal.transcript, first))
             terminal._title_parts = self._parts(terminal.title, _line_of(node, (*here, "title")))
             self._match_directions(terminal, node, here)
-        for index, proof in enumerate(take.proof):
-            self._check_proof(proof, _line_of(node, (*where, "proof", index)))
+        for field in ("proof", "without_gpu"):
+            for index, proof in enumerate(getattr(take, field)):
+                self._check_proof(proof, _line_of(node, (*where, field, index)))
+        self._parts(take.goal, _line_of(node, (*where, "goal")))
 
     def _transcript(self, transcript: str, first: int) -> Iterator[Line]:
         has_command = False
@@ -449,7 +463,7 @@ class _Loader:
     def _check_proof(self, proof: Proof, line: int) -> None:
         if proof.job:
             self._known_number(proof.job, line)
-        texts = (proof.matches, proof.row, proof.no_row, proof.until, proof.command)
+        texts = (proof.matches, proof.gpu, proof.row, proof.no_row, proof.until, proof.command)
         for text in (*texts, *proof.shows.values()):
             self._parts(text or "", line)
 
@@ -527,7 +541,9 @@ def _line_of(node: yaml.Node, where: tuple[Any, ...]) -> int:
                 return line
             key, node = found[0]
             line = key.start_mark.line + 1
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        elif (
+            isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value)
+        ):
             node = node.value[step]
             line = node.start_mark.line + 1
         else:

@@ -1,6 +1,111 @@
-"""Reads the course values, course.env (stand-in until lab 00 is merged)."""
-import shlex
-class ValuesError(Exception):
-    pass
-def load_values(path):
-    return {k: "".join(shlex.split(v)) for k, v in (l.split("=", 1) for l in open(path).read().splitlines() if l and l[0] != "#")}
+"""The course values of `course.env`: reading them, changing them, carrying them into job scripts.
+
+scripts/set-values                      carries the values into the #SBATCH lines
+scripts/set-values ACCOUNT=p_lv_other   changes a value first
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+LAB = Path(__file__).parents[2] / "lab_code" / "hpc_lab"
+COURSE_ENV = Path("00_setup") / "course.env"
+
+# The options of #SBATCH lines whose value is a course value.
+SBATCH_OPTIONS = {"account": "ACCOUNT"}
+
+# check.sh holds course.env against the same rule: a shell has to read it as we do.
+LINE = re.compile(r"([A-Z_]+)=(?:'([^']*)'|([A-Za-z0-9._/:-]*))")
+
+
+class ValuesError(ValueError):
+    """A course value is wrong or missing; the message names the key, the file and the line."""
+
+
+def load_values(path: Path) -> dict[str, str]:
+    """The values of a `course.env`, by key.
+
+    Raises ValuesError where a line is not KEY=value, and OSError where there is no file.
+    """
+    values: dict[str, str] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        if not line or line.startswith("#"):
+            continue
+        match = LINE.fullmatch(line)
+        if match is None:
+            raise ValuesError(
+                f"{path}, line {number}: {line!r} is not KEY=value. Write it without spaces around "
+                "the =, with single quotes around a value that has spaces, and with Unix line ends."
+            )
+        key, quoted, plain = match.groups()
+        if key in values:
+            raise ValuesError(f"{path}, line {number}: {key} is here twice. Delete one of the two.")
+        values[key] = plain if quoted is None else quoted
+    return values
+
+
+def change_values(lab: Path, changes: dict[str, str]) -> None:
+    """Writes new values into the `course.env` of a lab folder; comments and order stay.
+
+    Raises ValuesError for a key that is not there and for a value that cannot be quoted.
+    """
+    path = lab / COURSE_ENV
+    known = load_values(path)
+    text = path.read_text(encoding="utf-8")
+    for key, value in changes.items():
+        if key not in known:
+            raise ValuesError(f"{path} has no {key}. It has: {', '.join(known)}.")
+        if "'" in value or "\n" in value:
+            raise ValuesError(f"{key}: the value must be on one line and have no single quotes.")
+        plain = re.fullmatch(r"[A-Za-z0-9._/:-]+", value)
+        line = f"{key}={value}" if plain else f"{key}='{value}'"
+        text = re.sub(rf"^{key}=.*$", lambda _, line=line: line, text, flags=re.MULTILINE)
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def carry_values(lab: Path) -> list[Path]:
+    """Writes the values of `course.env` into the #SBATCH lines of a lab folder's job scripts.
+
+    Gives the files that were changed. Raises ValuesError as `load_values` does.
+    """
+    values = load_values(lab / COURSE_ENV)
+    changed = []
+    for script in sorted(lab.rglob("*.sbatch")):
+        old = new = script.read_text(encoding="utf-8")
+        for option, key in SBATCH_OPTIONS.items():
+            value = values[key]
+            new = re.sub(
+                rf"^(#SBATCH --{option}=)\S+",
+                lambda match, value=value: match[1] + value,
+                new,
+                flags=re.MULTILINE,
+            )
+        if new != old:
+            script.write_text(new, encoding="utf-8", newline="\n")
+            changed.append(script)
+    return changed
+
+
+def main() -> int:
+    """Runs the command line; gives the exit code."""
+    parser = argparse.ArgumentParser(prog="scripts/set-values", description=__doc__.split("\n")[0])
+    parser.add_argument("changes", nargs="*", metavar="KEY=value", help="values to change first")
+    changes = parser.parse_args().changes
+    wrong = [change for change in changes if "=" not in change]
+    if wrong:
+        parser.error(f"{wrong[0]} is not KEY=value")
+    try:
+        change_values(LAB, dict(change.split("=", 1) for change in changes))
+        changed = carry_values(LAB)
+    except ValuesError as error:
+        print(error, file=sys.stderr)
+        return 1
+    for script in changed:
+        print(f"changed: {script.relative_to(LAB)}")
+    print("The #SBATCH lines agree with course.env.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

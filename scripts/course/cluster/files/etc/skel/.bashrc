@@ -1,0 +1,2 @@
+# Read by every interactive shell.
+alias ls='ls --color=auto'

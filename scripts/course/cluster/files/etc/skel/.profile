@@ -1,0 +1,2 @@
+# Read at login, after /etc/profile.
+[ -z "${PS1-}" ] || . ~/.bashrc

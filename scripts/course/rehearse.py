@@ -1,0 +1,132 @@
+"""The command scripts/rehearse: plays takes on a real Slurm and keeps the report."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+from pathlib import Path
+
+from course.play import RECORDINGS, Edit, Failure, SceneRehearsal
+from course.report import REPORTS, Played, digest, write_report
+from course.scenes import LAB, ROOT, Scene, SceneError, Take, load_scenes
+from course.sites import Here, Practice
+
+
+def chosen(scenes: Iterable[Scene], names: Sequence[str]) -> list[tuple[Scene, list[Take]]]:
+    """The takes named ("1" or "1/no-log-folder"; none: all), with those on which they build.
+
+    Raises KeyError with the name that there is not.
+    """
+    scenes = list(scenes)
+    known = {str(scene.number) for scene in scenes}
+    known |= {f"{scene.number}/{take.id}" for scene in scenes for take in scene.takes}
+    for name in names:
+        if name not in known:
+            raise KeyError(name)
+    result = []
+    for scene in scenes:
+        wanted: list[Take] = []
+        for take in reversed(scene.takes):
+            asked = not names or {str(scene.number), f"{scene.number}/{take.id}"} & set(names)
+            if asked or any(take.id == later.after for later in wanted):
+                wanted.insert(0, take)
+        if wanted:
+            result.append((scene, wanted))
+    return result
+
+
+def cannot_be_played(take: Take, played: Sequence[str], site: Practice | Here) -> str:
+    """Why a take cannot be played on this site; empty where it can."""
+    if take.after and take.after not in played:
+        return f"it goes on from '{take.after}', which was not played"
+    users = {line.user for terminal in take.terminals for line in terminal.lines if line.user}
+    if missing := users - set(site.helpers):
+        return f"it needs a second user, {', '.join(missing)}"
+    return ""
+
+
+def labs_exist(scene: Scene, lab: Path = LAB) -> bool:
+    return all((lab / folder).is_dir() for folder in ("00_setup", scene.lab))
+
+
+def rehearse(
+    site: Practice | Here,
+    scenes: Sequence[tuple[Scene, list[Take]]],
+    say: Callable[[str], None] = print,
+    *,
+    update: bool = False,
+    recordings: Path = RECORDINGS,
+) -> tuple[dict[str, Played], list[str]]:
+    """Play the takes; return the entries for the report, and the failures as texts."""
+    slurm = site.run(site.user, "sinfo --version").stdout.removeprefix("slurm-wlm ").strip()
+    slurm = slurm.removeprefix("slurm ")
+    entries: dict[str, Played] = {}
+    failures: list[str] = []
+    for scene, takes in scenes:
+        if not labs_exist(scene):
+            say(f"not played  scene {scene.number}: {scene.lab} is not written yet")
+            continue
+        done: list[str] = []
+        with SceneRehearsal(site, scene, recordings) as rehearsal:
+            for take in takes:
+                name = f"{scene.number}/{take.id}"
+                if reason := cannot_be_played(take, done, site):
+                    say(f"not played  {name}: {reason}")
+                    continue
+                try:
+                    gpu = rehearsal.play(take)
+                except Failure as failure:
+                    failures.append(str(failure))
+                    say(f"DIFFERENT   {failure}")
+                    if update and rehearsal.edit:
+                        _apply(scene.path, rehearsal.edit)
+                        say(f"Updated {scene.path.relative_to(ROOT)}. Look at it, and play again.")
+                    continue
+                done.append(take.id)
+                entries[name] = Played(site.name, slurm, date.today(), gpu, digest(scene, take))
+                say(f"as told     {name}" + (" (without a GPU)" if gpu == "none" else ""))
+    return entries, failures
+
+
+def _apply(path: Path, edit: Edit) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    lines[edit.first - 1 : edit.last] = edit.lines
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="scripts/rehearse", description="Play takes on a real Slurm and compare."
+    )
+    parser.add_argument("takes", nargs="*", metavar="SCENE[/TAKE]", help="default: all")
+    parser.add_argument("--on", choices=["practice", "here"], default="practice")
+    parser.add_argument(
+        "--report", nargs="?", type=Path, const=True, metavar="FILE", help="keep what was seen"
+    )
+    parser.add_argument("--update", action="store_true", help="write new output into the scene")
+    parser.add_argument("--yes", action="store_true", help="submit jobs on this machine's Slurm")
+    options = parser.parse_args(arguments)
+    try:
+        takes = chosen(load_scenes(), options.takes)
+    except SceneError as error:
+        sys.exit(str(error))
+    except KeyError as error:
+        sys.exit(f"There is no take {error}. scenes.json and lab_code/scenes/ have the names.")
+    if options.on == "here" and not options.yes:
+        count = sum(len(takes) for _, takes in takes)
+        sys.exit(f"This submits the jobs of {count} takes on this machine's Slurm. Add --yes.")
+    site = Practice() if options.on == "practice" else Here()
+    try:
+        entries, failures = rehearse(site, takes, update=options.update)
+    finally:
+        site.close()
+    if options.report:
+        name = "practice" if options.on == "practice" else site.values["CLUSTER"]
+        path = REPORTS / f"{name}.json" if options.report is True else options.report
+        slurm = next(iter(entries.values())).slurm if entries else ""
+        write_report(path, site.name, slurm, entries)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""The reports of rehearsals: which take was played where and when, on which Slurm.
+
+One JSON file a cluster in lab_code/scenes/reports/. A take's entry counts as long as the take and
+its lab's files are what was played: a digest of them stands in the entry.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from course.scenes import LAB, ROOT, Scene, Take
+
+REPORTS = ROOT / "lab_code/scenes/reports"
+
+
+@dataclass(frozen=True)
+class Played:
+    """A take as it was last played on one cluster."""
+
+    cluster: str  # "practice cluster" or the cluster's name, as the page shows it
+    slurm: str  # its version
+    day: date
+    gpu: str  # "" where the take needs none, "none" where there was none, else the GPU's name
+    digest: str
+
+
+def digest(scene: Scene, take: Take, lab: Path = LAB) -> str:
+    """Of all that decides what a take shows: what is typed and told, and the lab's files."""
+    told = take.model_dump(mode="json", exclude={"intro", "why", "title", "went_wrong", "rule"})
+    for terminal in told["terminals"]:
+        del terminal["intro"]
+    whole = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+    for folder in sorted({"00_setup", scene.lab}):
+        for file in sorted((lab / folder).rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                whole.update(f"\0{file.relative_to(lab)}\0".encode() + file.read_bytes())
+    return whole.hexdigest()[:16]
+
+
+def load_reports(folder: Path = REPORTS) -> dict[str, list[Played]]:
+    """All entries by their take, such as "1/no-log-folder", one for each cluster."""
+    played: dict[str, list[Played]] = {}
+    for path in sorted(folder.glob("*.json")):
+        report = json.loads(path.read_text(encoding="utf-8"))
+        for name, entry in report["takes"].items():
+            day = date.fromisoformat(entry["day"])
+            played.setdefault(name, []).append(
+                Played(report["cluster"], report["slurm"], day, entry["gpu"], entry["digest"])
+            )
+    return played
+
+
+def write_report(path: Path, cluster: str, slurm: str, takes: dict[str, Played]) -> None:
+    """Write the entries of one cluster, and keep those of takes that were not played now."""
+    entries = {}
+    if path.exists():
+        entries = json.loads(path.read_text(encoding="utf-8"))["takes"]
+    for name, played in takes.items():
+        entries[name] = {
+            "day": played.day.isoformat(),
+            "gpu": played.gpu,
+            "digest": played.digest,
+        }
+    report = {"cluster": cluster, "slurm": slurm, "takes": dict(sorted(entries.items()))}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,114 @@
+"""The two places where takes are played: the practice cluster, and the Slurm of this machine.
+
+Both offer the same: who plays, how to open a shell, how to run a command unseen, and how to lay
+out the lab's files as a student has them.
+"""
+
+import getpass
+import io
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+from course.cluster import Cluster
+from course.scenes import LAB
+from course.values import load_values
+
+LAB_FOLDER = "behind-llms-lab/hpc_lab"  # in a student's home
+_NOT_SHIPPED = ("__pycache__", "logs")  # what playing and testing leaves in the checkout's lab
+
+
+class Practice:
+    """The practice cluster: marie plays, martin helps unseen, and all homes may be changed."""
+
+    name = "practice cluster"
+    user = "marie"
+    helpers = ("martin",)
+    has_gpu = False
+
+    def __init__(self, lab: Path = LAB):
+        self._lab = lab
+        self._cluster = Cluster()
+        own_values = f"~/{LAB_FOLDER}/00_setup/course.env"
+        self._values = self._cluster.folder / "course.env"
+        self._values.write_text(self.run(self.user, f"cat {own_values}").stdout, encoding="utf-8")
+
+    @property
+    def values(self) -> dict[str, str]:
+        return load_values(self._values)
+
+    def shell_command(self, user: str) -> list[str]:
+        return self._cluster.shell_command(user)
+
+    def run(self, user: str, command: str) -> subprocess.CompletedProcess[str]:
+        return self._cluster.run(user, command)
+
+    def lay_out(self) -> None:
+        """Put the lab into the home anew; the cluster's own course values stay."""
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            archive.add(self._lab, ".", filter=self._shipped)
+        values = "00_setup/course.env"
+        command = (
+            f"cd ~/{LAB_FOLDER} && cp {values} /tmp/course.env && rm -rf ./* && "
+            f"tar --extract --no-same-owner && mv /tmp/course.env {values}"
+        )
+        subprocess.run(
+            [*self.shell_command(self.user), "-c", command], input=packed.getvalue(), check=True
+        )
+
+    def clean_home(self) -> None:
+        """Remove what a take left in the home outside the lab's folder."""
+        keep = LAB_FOLDER.split("/")[0]
+        self.run(self.user, f"find ~ -mindepth 1 -maxdepth 1 ! -name {keep} -exec rm -rf {{}} +")
+
+    def close(self) -> None:
+        """Nothing to do: the cluster goes on."""
+
+    @staticmethod
+    def _shipped(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        return None if set(Path(entry.name).parts) & set(_NOT_SHIPPED) else entry
+
+
+class Here:
+    """The Slurm of this machine, Alpha for one. A folder in the home serves as the home."""
+
+    helpers = ()
+    has_gpu = True
+
+    def __init__(self, lab: Path = LAB):
+        self._lab = lab
+        self.values = load_values(lab / "00_setup/course.env")
+        self.name = self.values["CLUSTER"].capitalize()
+        self.user = getpass.getuser()
+        self._home = Path.home() / "behind-llms-rehearsal"
+
+    def shell_command(self, user: str) -> list[str]:
+        return ["env", f"HOME={self._home}", "bash", "--login"]
+
+    def run(self, user: str, command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self.shell_command(user), "-c", command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=self._home,
+        )
+
+    def lay_out(self) -> None:
+        """Put the lab into the rehearsal's home anew."""
+        target = self._home / LAB_FOLDER
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(self._lab, target, ignore=shutil.ignore_patterns(*_NOT_SHIPPED))
+
+    def clean_home(self) -> None:
+        """Remove what a take left in the rehearsal's home outside the lab's folder."""
+        for path in self._home.iterdir():
+            if path.name != LAB_FOLDER.split("/")[0]:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def close(self) -> None:
+        """Remove the rehearsal's home. The workspace stays: it is the student's own."""
+        shutil.rmtree(self._home, ignore_errors=True)
