@@ -69,7 +69,7 @@ def reserve(folder):
     """Make folder, and keep every other job out of it for as long as this program runs."""
     try:
         os.makedirs(folder, exist_ok=True)
-        lock = os.open(os.path.join(folder, "lock"), os.O_CREAT | os.O_RDWR)
+        lock = os.open(os.path.join(folder, "lock"), os.O_CREAT | os.O_RDWR, 0o600)
     except OSError as error:
         sys.exit(f"Cannot write to {folder}: {error.strerror}. Choose another folder with --out.")
     try:

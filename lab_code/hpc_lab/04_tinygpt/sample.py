@@ -81,7 +81,7 @@ def main():
         known = "".join(character for character in characters if character.isprintable())
         sys.exit(f"The prompt needs at least one character. The model knows only these: {known}")
     model = GPT(**state["model_settings"])
-    model.load_state_dict(state["training"]["model"])
+    model.load_state_dict(state["trainer"]["model"])
     print(f"({path}, step {state['training']['progress'][0]})", file=sys.stderr)
     text = write(
         model,

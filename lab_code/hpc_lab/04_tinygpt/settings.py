@@ -7,11 +7,12 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-SBATCH_OPTIONS = (
-    "--account --array --cpus-per-task --dependency --error --exclusive --export --gpus --gres "
-    "--job-name --mem --mem-per-cpu --nodes --ntasks --output --partition --reservation --signal "
-    "--time -A -J -N -c -e -n -o -p -t"
-).split()
+# Options of sbatch that are easily written in the wrong place, behind the job script's name.
+SBATCH_OPTIONS = """
+    --account --array --cpus-per-task --dependency --error --exclusive --gpus --gres --job-name
+    --mem --mem-per-cpu --nodes --ntasks --output --partition --qos --reservation --signal --time
+    -A -J -N -c -n -o -p -t
+"""
 
 
 def count(text):
@@ -51,13 +52,16 @@ def read_options():
     add("--out", default=argparse.SUPPRESS, help=f"folder for the results (default: {where})")
     options, unknown = parser.parse_known_args()
     for word in unknown:
-        if word.split("=")[0] in SBATCH_OPTIONS:
+        if word.split("=")[0] in SBATCH_OPTIONS.split():
             sys.exit(
                 f"{word} is an option of sbatch, not of this program. Write it before the name of "
-                f"the job script, as in: sbatch --time=00:02:00 train.sbatch"
+                "the job script, as in: sbatch --time=00:02:00 train.sbatch"
             )
     if unknown:
         parser.error(f"unknown: {' '.join(unknown)}. All options: --help")
+    # Not here, but in model.py: whether the heads can share the width evenly.
+    if options.n_embd / options.n_head % 2 == 1:
+        parser.error("the width of a head, --n-embd divided by --n-head, has to be an even number")
     return options
 
 
