@@ -66,7 +66,7 @@ def choose_device():
     if given.isdecimal():
         cores = min(cores, int(given))
     torch.set_num_threads(max(1, cores // RANKS))
-    say(f"No GPU. Training on the CPU ({cores} cores), which takes longer.")
+    say(f"No GPU. Training on the CPU (cores: {cores}), which takes longer.")
     # 16-bit numbers only where the CPU has instructions for them. Elsewhere they are very slow.
     can = torch.cpu.get_capabilities()
     fast = can.get("avx512_bf16") or can.get("amx_bf16")
