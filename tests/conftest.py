@@ -1,11 +1,29 @@
-"""What several areas of tests share."""
+"""What several areas of tests share: a checkout to change, the built site, and a browser."""
 
+import functools
+import os
 import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from course.scenes import ROOT
+
+CHROMIUM_FLAGS = [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    # A name that is not this machine's own: there a browser offers no clipboard over http.
+    "--host-resolver-rules=MAP course.test 127.0.0.1",
+]
 
 
 @pytest.fixture
@@ -20,3 +38,47 @@ def checkout(tmp_path: Path) -> Path:
     # The folders' own commands are called build and site too, so they were left out.
     shutil.copy(ROOT / "scripts/build", copy / "scripts/build")
     return copy
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The folder of the site, built as scripts/build does it."""
+    build = subprocess.run([ROOT / "scripts/build"], capture_output=True, text=True)
+    assert build.returncode == 0, build.stdout + build.stderr
+    return ROOT / "site"
+
+
+@pytest.fixture(scope="session")
+def published() -> list[str]:
+    """The addresses that instructors link by now, pages and anchors. They stay."""
+    return (ROOT / "tests/addresses.txt").read_text(encoding="utf-8").split()
+
+
+@pytest.fixture(scope="session")
+def page_addresses(published: list[str]) -> list[str]:
+    return [address for address in published if "#" not in address]
+
+
+class _QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def site_url(site: Path) -> Iterator[str]:
+    """The address at which the built site is served, without a slash at the end."""
+    handler = functools.partial(_QuietHandler, directory=site)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, without a window."""
+    flags = CHROMIUM_FLAGS + (["--no-sandbox"] if os.geteuid() == 0 else [])
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=flags)
+        yield chromium
+        chromium.close()

@@ -7,12 +7,12 @@ import pytest
 
 from course.cluster import Cluster
 from course.play import Failure, SceneRehearsal
-from course.rehearse import chosen, labs_exist, rehearse
+from course.rehearse import chosen, is_written, rehearse
 from course.report import digest, load_reports
 from course.scenes import LAB, SCENES, load_scenes
 from course.sites import Practice
 
-ALL = [(scene, take) for scene in load_scenes() if labs_exist(scene) for take in scene.takes]
+ALL = [(scene, take) for scene in load_scenes() if is_written(scene) for take in scene.takes]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,18 @@ from mkdocs.exceptions import PluginError
 from mkdocs_macros.errors import format_error
 
 from course.report import Played, digest, load_reports
-from course.scenes import LAB, Line, Scene, SceneError, Take, Terminal, fill_values, load_scenes
+from course.scenes import (
+    LAB,
+    Line,
+    Part,
+    Scene,
+    SceneError,
+    Take,
+    Terminal,
+    Text,
+    fill_values,
+    load_scenes,
+)
 from course.values import ValuesError, load_values
 
 
@@ -63,6 +74,19 @@ def groups(terminal: Terminal) -> list[Group]:
             result.append(Group(kind, list(lines)))
         else:
             result += [Group(kind, [line]) for line in lines]
+    return result
+
+
+def words(parts: tuple[Part, ...]) -> list[list[Part]]:
+    """A command cut at its spaces: there a line may break, not at the hyphens of options."""
+    result: list[list[Part]] = [[]]
+    for part in parts:
+        if isinstance(part, Text):
+            first, *others = part.text.split(" ")
+            result[-1].append(Text(first))
+            result += [[Text(word)] for word in others]
+        else:
+            result[-1].append(part)
     return result
 
 
@@ -144,7 +168,12 @@ def define_env(env) -> None:
         undefined=jinja2.StrictUndefined,
     )
     templates.globals.update(
-        groups=groups, prose=prose, link=link, page_name=page_name, when_played=when_played
+        groups=groups,
+        words=words,
+        prose=prose,
+        link=link,
+        page_name=page_name,
+        when_played=when_played,
     )
     template = templates.get_template("scene.md").module
 

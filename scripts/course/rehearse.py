@@ -8,7 +8,7 @@ from pathlib import Path
 
 from course.play import RECORDINGS, Edit, Failure, SceneRehearsal
 from course.report import REPORTS, Played, digest, write_report
-from course.scenes import LAB, ROOT, Scene, SceneError, Take, load_scenes
+from course.scenes import ROOT, Scene, SceneError, Take, load_scenes
 from course.sites import Here, Practice
 
 
@@ -45,8 +45,9 @@ def cannot_be_played(take: Take, played: Sequence[str], site: Practice | Here) -
     return ""
 
 
-def labs_exist(scene: Scene, lab: Path = LAB) -> bool:
-    return all((lab / folder).is_dir() for folder in ("00_setup", scene.lab))
+def is_written(scene: Scene) -> bool:
+    """Whether the scene's lab exists: then no quote of it is open."""
+    return not any(quote.open for quote in scene.quotes)
 
 
 def rehearse(
@@ -63,7 +64,7 @@ def rehearse(
     entries: dict[str, Played] = {}
     failures: list[str] = []
     for scene, takes in scenes:
-        if not labs_exist(scene):
+        if not is_written(scene):
             say(f"not played  scene {scene.number}: {scene.lab} is not written yet")
             continue
         done: list[str] = []
