@@ -37,10 +37,10 @@ class Case:
 
     loss: float
     block_size: int
-    reference: list[str]
+    reference: str
     reference_batch: int
     every: int  # steps between two looks at the reference's loss
-    ours: list[str]
+    ours: str
     our_batch: int
 
 
@@ -49,20 +49,20 @@ CPU = Case(
     block_size=64,
     # The command of nanoGPT's README, with max_iters and lr_decay_iters stretched from 2000.
     reference="--device=cpu --compile=False --block_size=64 --batch_size=12 --n_layer=4 --n_head=4 "
-    "--n_embd=128 --dropout=0.0 --max_iters=2600 --lr_decay_iters=2600".split(),
+    "--n_embd=128 --dropout=0.0 --max_iters=2600 --lr_decay_iters=2600",
     reference_batch=12,
     every=50,
-    ours="--block-size=64 --batch-size=16 --steps=130 --lr=0.06 --eval-every=5".split(),
+    ours="--block-size=64 --batch-size=16 --steps=130 --lr=0.06 --eval-every=5",
     our_batch=16,
 )
 GPU = Case(
     loss=1.4697,
     block_size=256,
-    reference=[],
+    reference="",
     reference_batch=64,
     every=250,
     ours="--n-layer=6 --n-head=6 --n-embd=384 --block-size=256 --batch-size=64 --steps=2000 "
-    "--eval-every=50".split(),
+    "--eval-every=50",
     our_batch=64,
 )
 
@@ -91,7 +91,7 @@ def run_reference(copy: Path, case: Case) -> Result:
     """Train nanoGPT once, keeping its checkpoints; look at their losses afterwards."""
     out = Path(tempfile.mkdtemp(dir=copy))
     command = [sys.executable, "-u", "train.py", "config/train_shakespeare_char.py"]
-    command += [*case.reference, f"--out_dir={out}", "--log_interval=1", "--eval_iters=1"]
+    command += [*case.reference.split(), f"--out_dir={out}", "--log_interval=1", "--eval_iters=1"]
     command += [f"--eval_interval={case.every}", "--always_save_checkpoint=True"]
     process = subprocess.Popen(
         command, cwd=copy, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -146,7 +146,7 @@ def reference_loss(copy: Path, path: Path, block_size: int) -> tuple[float, int]
 def run_ours(data: Path, case: Case, seed: int) -> Result:
     """Train the tiny GPT of lab 04 once."""
     with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, LAB / "train.py", *case.ours, f"--data={data}"]
+        command = [sys.executable, LAB / "train.py", *case.ours.split(), f"--data={data}"]
         command += [f"--seed={seed}", f"--out={out}"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         history = json.loads(Path(out, "losses.json").read_text())["history"]
