@@ -131,7 +131,7 @@ class GPT(nn.Module):
         # Angles for rotate(), one for each position and each point. The first point turns fast,
         # so neighbors differ a lot. The last one hardly turns and tells near from far.
         points = n_embd // n_head // 2
-        speed = 1000.0 ** -(torch.arange(points) / points)  # (D/2)
+        speed = 100.0 ** -(torch.arange(points) / points)  # (D/2)
         angle = torch.arange(block_size).outer(speed)  # (T, D/2)
         # Minus infinity where a character (row) would look at a later one (column), else 0.
         future = torch.full((block_size, block_size), float("-inf")).triu(1)  # (T, T)

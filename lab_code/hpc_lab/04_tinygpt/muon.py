@@ -44,7 +44,7 @@ class Muon:
         ]
 
     @torch.no_grad()
-    def step(self, lr, decay=0.95):
+    def step(self, lr, decay=0.9):
         """Change every matrix by one step. decay: how much of the old momentum stays."""
         for (shape, group), momentum in zip(self.groups.items(), self.momentum, strict=True):
             lying = [matrix.shape == shape for matrix in group]

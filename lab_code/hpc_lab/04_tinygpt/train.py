@@ -97,7 +97,7 @@ def train(trainer, batches, windows, options, save):
         seconds = time.perf_counter() - clock
         trainer.seconds += seconds
         if RANK == 0:
-            val_loss = trainer.validation_loss(windows, options.batch_size)
+            val_loss = trainer.validation_loss(windows)
             speed = (step - last) * options.batch_size * options.block_size / seconds
             say(
                 f"step {step:5d} | train {train_loss:.4f} | val {val_loss:.4f} | "

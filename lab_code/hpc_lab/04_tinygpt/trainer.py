@@ -37,7 +37,7 @@ class Trainer:
         self.loss_sum, self.loss_count = torch.zeros((), device=self.device), 0
 
     def loss(self, model, characters, targets):
-        """Return how surprised the model is by the real next characters, summed up.
+        """Return how surprised the model is by the real next characters, on average.
 
         The scores become probabilities. The surprise is minus the logarithm of the probability of
         the right character (cross entropy): 0 is perfect, guessing among 65 is 4.17.
@@ -76,10 +76,11 @@ class Trainer:
         return mean
 
     @torch.no_grad()
-    def validation_loss(self, windows, batch_size):
+    def validation_loss(self, windows):
         """Return the average loss over the whole validation part."""
+        rows = max(1, 8192 // windows[0].size(1))  # 8192 characters at a time fit everywhere
         total = 0.0
-        for characters, targets in zip(*(part.split(batch_size) for part in windows), strict=True):
+        for characters, targets in zip(*(part.split(rows) for part in windows), strict=True):
             total += self.loss(self.model, characters, targets) * len(characters)
         return total.item() / len(windows[0])
 
