@@ -268,15 +268,20 @@ def test_a_checkpoint_that_is_none_is_refused_and_kept(trained, tmp_path, spoil)
     checkpoint.write_bytes((folder / "run/checkpoint.pt").read_bytes())
     spoil(checkpoint)
     before = checkpoint.read_bytes()
-    for result in (
-        train(tmp_path, "--steps=300"),
-        run("sample.py", f"--checkpoint={checkpoint}"),
-    ):
-        assert "I left the file as it is" in result.stderr
-        assert is_one_sentence(result.stderr)
-        assert "ran a program" not in result.stdout
-        assert result.returncode == 1
+    result = train(tmp_path, "--steps=300")
+    assert "I left the file as it is" in result.stderr
+    assert is_one_sentence(result.stderr)
+    assert "ran a program" not in result.stdout
+    assert result.returncode == 1
     assert checkpoint.read_bytes() == before
+
+
+def test_sampling_refuses_it_too(tmp_path):
+    some_text(tmp_path / "checkpoint.pt")
+    result = run("sample.py", f"--checkpoint={tmp_path / 'checkpoint.pt'}")
+    assert "it is no checkpoint. I left the file as it is" in result.stderr
+    assert is_one_sentence(result.stderr)
+    assert result.returncode == 1
 
 
 def test_the_same_seed_writes_the_same_and_another_one_something_else(trained):

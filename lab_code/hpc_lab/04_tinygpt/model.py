@@ -128,8 +128,8 @@ class GPT(nn.Module):
         self.blocks = nn.ModuleList(Block(n_embd, n_head) for _ in range(n_layer))
         self.scores = matrix(n_embd, n_vocab, zero=True)
 
-        # Angles for rotate(), one for each position and each point. The first point turns fast,
-        # so neighbors differ a lot. The last one hardly turns and tells near from far.
+        # Angles for rotate(), one for each position and each point. The first point turns fast
+        # and tells neighbors apart. The last one turns slowly and tells near from far.
         points = n_embd // n_head // 2
         speed = 100.0 ** -(torch.arange(points) / points)  # (D/2)
         angle = torch.arange(block_size).outer(speed)  # (T, D/2)

@@ -42,7 +42,7 @@ def read_options():
     add("--n-head", type=count, default=4, help="attention heads in a block")
     add("--n-embd", type=count, default=128, help="width: numbers for each character")
     add("--block-size", type=count, default=128, help="context: characters that it can look back")
-    add("--batch-size", type=count, default=64, help="pieces of text in a step")
+    add("--batch-size", type=count, default=32, help="pieces of text in a step")
     add("--steps", type=count, default=10000, help="length of the training")
     add("--lr", type=rate, default=0.02, help="learning rate: the size of the first steps")
     add("--seed", type=count, default=1, help="another one gives other random numbers")

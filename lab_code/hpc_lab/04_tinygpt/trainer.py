@@ -54,8 +54,9 @@ class Trainer:
         # Large steps at first, then smaller and smaller ones, to settle down.
         lr = self.lr * (1 - self.step / self.steps)
         self.muon.step(lr)
+        # Half of it suits AdamW, whose numbers have another size. (Measured, like all of this.)
         for group in self.adamw.param_groups:
-            group["lr"] = lr
+            group["lr"] = lr / 2
         self.adamw.step()
         self.model.zero_grad()
         self.loss_sum += loss.detach()
