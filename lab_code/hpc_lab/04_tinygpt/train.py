@@ -52,7 +52,7 @@ def say(text, end="\n"):
         print(f"{clear}{text}", end=end, flush=True)
 
 
-def choose_device():
+def choose_device(options):
     """Return (device, dtype): where to compute, and with which numbers to multiply matrices."""
     if torch.cuda.is_available():
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
@@ -65,7 +65,10 @@ def choose_device():
     given = os.environ.get("SLURM_CPUS_PER_TASK", "")
     if given.isdecimal():
         cores = min(cores, int(given))
-    torch.set_num_threads(max(1, cores // RANKS))
+    # A core that gets too little to do only makes the others wait.
+    work = options.batch_size * options.block_size * options.n_embd  # numbers in a layer
+    cores = max(1, min(cores // RANKS, work // 65536))
+    torch.set_num_threads(cores)
     say(f"No GPU. Training on the CPU (cores: {cores}), which takes longer.")
     # 16-bit numbers only where the CPU has instructions for them. Elsewhere they are very slow.
     can = torch.cpu.get_capabilities()
@@ -154,7 +157,7 @@ def finish(trainer, characters, folder):
 
 
 def run(options):
-    device, dtype = choose_device()
+    device, dtype = choose_device(options)
     if RANKS > 1:
         # gloo for messages between CPUs, nccl between GPUs.
         dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
