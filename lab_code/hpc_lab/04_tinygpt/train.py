@@ -67,7 +67,7 @@ def choose_device(options):
         cores = min(cores, int(given))
     # A core that gets too little to do only makes the others wait.
     work = options.batch_size * options.block_size * options.n_embd  # numbers in a layer
-    cores = max(1, min(cores // RANKS, work // 65536))
+    cores = max(1, min(cores // RANKS, work // 32768))
     torch.set_num_threads(cores)
     say(f"No GPU. Training on the CPU (cores: {cores}), which takes longer.")
     # 16-bit numbers only where the CPU has instructions for them. Elsewhere they are very slow.
