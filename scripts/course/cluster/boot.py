@@ -190,11 +190,7 @@ def start_daemons(values: dict[str, str], nodes: list[str], users: list[str]) ->
     start("slurmdbd", "slurmdbd", "-D", user="slurm")
     wait_for("slurmdbd", lambda: is_open(values["SLURMDBD_PORT"]))
     account, cluster = values["ACCOUNT"], values["CLUSTER"]
-    for add in (
-        f"cluster {cluster}",
-        f"account {account}",
-        *(f"user {u} account={account}" for u in users),
-    ):
+    for add in (f"cluster {cluster}", f"account {account}", *(f"user {u} account={account}" for u in users)):
         run("sacctmgr", "--immediate", "add", *add.split())
     start("slurmctld", "slurmctld", "-D", user="slurm")
     for node in nodes:

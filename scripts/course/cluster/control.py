@@ -101,16 +101,16 @@ class Cluster:
             raise ClusterError(f"The practice cluster has no user {user}, only marie and martin.")
         first = self._first_process()
         if first is None:
-            raise ClusterError(
-                "The practice cluster is not running. Start it: scripts/cluster start"
-            )
+            raise ClusterError("The practice cluster is not running. Start it: scripts/cluster start")
         namespaces = ["--mount", "--pid", "--uts", "--ipc", "--cgroup"]
         enter = ["nsenter", f"--target={first}", *namespaces, "--root", f"--wdns=/home/{user}"]
         become = [f"--reuid={user}", "--regid=10000", "--init-groups", "--reset-env"]
         # When nsenter is killed, the shell inside must not live on.
         return [*enter, "setpriv", *become, "--pdeathsig=KILL", "bash", "--login"]
 
-    def run(self, user: str, command: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, user: str, command: str, timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
         """Run one command line in a login shell of `user`. Raise TimeoutExpired after `timeout` s."""
         return subprocess.run(
             [*self.shell_command(user), "-c", command],
