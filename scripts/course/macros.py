@@ -4,6 +4,10 @@
     {{ take(1, "no-log-folder") }}      one take
     {{ scene_source(1, "mkdir-first") }} the same take, as its file has it
     {{ learned() }}                     the table of what Marie and Martin learned
+    {{ value("CLUSTER") }}              a course value, or the reader's LOGIN
+    {{ code("ssh <<LOGIN>>@<<SSH_HOST>>") }} the same within code
+    {{ addresses() }}                   all scenes and takes, with what links and embeds them
+    {{ scene_index_fields() }}          the fields of scenes.json
     {{ open_quotes() }}                 what scenes quote from files that do not exist yet
 
 After the build it writes scenes.json, the index of the scenes.
@@ -11,6 +15,7 @@ After the build it writes scenes.json, the index of the scenes.
 
 import json
 import posixpath
+import re
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -22,6 +27,7 @@ from mkdocs_macros.errors import format_error
 
 from course.report import Played, digest, load_reports
 from course.scenes import (
+    DEFAULT_LOGIN,
     LAB,
     Line,
     Part,
@@ -30,10 +36,14 @@ from course.scenes import (
     Take,
     Terminal,
     Text,
-    fill_values,
     load_scenes,
 )
 from course.values import ValuesError, load_values
+
+
+VALUE = re.compile(r"<<([A-Z_]+)>>")
+CODE_WITH_VALUE = re.compile(r"`([^`\n]*<<[A-Z_]+>>[^`\n]*)`")
+READERS_OWN = ("LOGIN", "ACCOUNT")  # a script fills in what the reader has entered
 
 
 class PageError(Exception):
@@ -88,6 +98,18 @@ def words(parts: tuple[Part, ...]) -> list[list[Part]]:
         else:
             result[-1].append(part)
     return result
+
+
+def value_html(name: str, text: str) -> str:
+    """A value in a sentence or in code. The reader may have an own login and account."""
+    if name not in READERS_OWN:
+        return literal_html(text)
+    return f'<span class="value" data-value="{name}">{literal_html(text)}</span>'
+
+
+def literal_html(text: str) -> str:
+    """Text in which neither HTML nor Markdown sees a sign of its own."""
+    return re.sub(r"[^\w ./-]|_", lambda match: f"&#{ord(match[0])};", text)
 
 
 def page_name(scene: Scene) -> str:
@@ -147,20 +169,24 @@ def define_env(env) -> None:
     except (SceneError, ValuesError) as error:
         raise PluginError(str(error)) from None
     env.scenes = scenes
+    # In sentences the cluster has its name, Alpha, and not its machines' word for it, alpha.
+    shown_values = {"LOGIN": DEFAULT_LOGIN, **values, "CLUSTER": values["CLUSTER"].capitalize()}
     reports = load_reports()
     by_number = {scene.number: scene for scene in scenes}
 
     def prose(text: str) -> Markup:
-        return Markup(fill_values(text, values))  # Markdown of our own, not to be escaped
+        text = CODE_WITH_VALUE.sub(lambda match: code(match[1]), text)
+        text = VALUE.sub(lambda match: value(match[1]), text)
+        return Markup(text)  # Markdown of our own, not to be escaped
 
     def when_played(scene: Scene, take: Take) -> str:
         entries = reports.get(f"{scene.number}/{take.id}", [])
-        return played(entries, digest(scene, take), values["CLUSTER"].capitalize())
+        return played(entries, digest(scene, take), shown_values["CLUSTER"])
 
-    def link(scene: Scene) -> str:
-        """The scene's page, as seen from the page that shows the scene."""
+    def link(source: str) -> str:
+        """A page's Markdown file, as seen from the page that is being made."""
         here = posixpath.dirname(env.page.file.src_uri)
-        return posixpath.relpath(scene.page.rstrip("/") + ".md", here or ".")
+        return posixpath.relpath(source, here or ".")
 
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -194,12 +220,27 @@ def define_env(env) -> None:
             ) from None
 
     @env.macro
-    def scene(number: int) -> str:
-        return str(template.scene_section(find(number)))
+    def value(name: str) -> str:
+        try:
+            return value_html(name, shown_values[name])
+        except KeyError:
+            known = ", ".join(shown_values)
+            raise PageError(f"There is no course value {name}. There are: {known}.") from None
 
     @env.macro
-    def take(number: int, take_id: str) -> str:
-        return str(template.take_section(*find_take(number, take_id), 3))
+    def code(text: str) -> str:
+        pieces = VALUE.split(text)  # every other one is a name
+        pieces[0::2] = [literal_html(piece) for piece in pieces[0::2]]
+        pieces[1::2] = [value(name) for name in pieces[1::2]]
+        return f"<code>{''.join(pieces)}</code>"
+
+    @env.macro
+    def scene(number: int, level: int = 2) -> str:
+        return str(template.scene_section(find(number), level))
+
+    @env.macro
+    def take(number: int, take_id: str, level: int = 3) -> str:
+        return str(template.take_section(*find_take(number, take_id), level))
 
     @env.macro
     def scene_source(number: int, take_id: str) -> str:
