@@ -270,7 +270,12 @@ for (const button of document.querySelectorAll(".copy")) {
   button.addEventListener("click", () => copy(button));
 }
 
-// ---- Links to share ----------------------------------------------------------------------------
+// ---- Addresses ---------------------------------------------------------------------------------
+
+// The site's own address, as far as only the browser knows it.
+for (const element of document.querySelectorAll("[data-path]")) {
+  element.textContent = new URL(element.dataset.path, location.href.split(/[?#]/)[0]).href;
+}
 
 for (const link of document.querySelectorAll("a.share")) {
   link.addEventListener("click", async (event) => {

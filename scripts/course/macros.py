@@ -6,7 +6,8 @@
     {{ learned() }}                     the table of what Marie and Martin learned
     {{ value("CLUSTER") }}              a course value, or the reader's LOGIN
     {{ code("ssh <<LOGIN>>@<<SSH_HOST>>") }} the same within code
-    {{ addresses() }}                   all scenes and takes, with what links and embeds them
+    {{ page_addresses() }}              all pages, to link
+    {{ scene_addresses() }}             all scenes and takes, to link and to embed
     {{ scene_index_fields() }}          the fields of scenes.json
     {{ open_quotes() }}                 what scenes quote from files that do not exist yet
 
@@ -16,19 +17,23 @@ After the build it writes scenes.json, the index of the scenes.
 import json
 import posixpath
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from mkdocs.exceptions import PluginError
+from mkdocs.utils import get_relative_url
 from mkdocs_macros.errors import format_error
 
+from course.embeds import css_height, load_heights
 from course.report import Played, digest, load_reports
 from course.scenes import (
     DEFAULT_LOGIN,
     LAB,
+    ROOT,
     Line,
     Part,
     Scene,
@@ -43,6 +48,7 @@ from course.values import ValuesError, load_values
 
 VALUE = re.compile(r"<<([A-Z_]+)>>")
 CODE_WITH_VALUE = re.compile(r"`([^`\n]*<<[A-Z_]+>>[^`\n]*)`")
+SCHEMA = ROOT / "docs/scenes.schema.json"
 READERS_OWN = ("LOGIN", "ACCOUNT")  # a script fills in what the reader has entered
 
 
@@ -112,6 +118,25 @@ def literal_html(text: str) -> str:
     return re.sub(r"[^\w ./-]|_", lambda match: f"&#{ord(match[0])};", text)
 
 
+def frame_height(embed: str) -> tuple[int, str]:
+    """The height of the frame around an embed: for any width in pixels, and as CSS."""
+    heights = load_heights().get(embed)
+    if heights is None:  # a new one: scripts/measure-embeds needs a built site
+        return 800, "800px"
+    return heights[0], css_height(heights)
+
+
+def pages_of(nav: list) -> Iterator[tuple[str, str]]:
+    """Title and address of each page of MkDocs' navigation."""
+    for entry in nav:
+        for title, target in entry.items():
+            if isinstance(target, list):
+                yield from pages_of(target)
+            else:
+                path = target.removesuffix(".md")
+                yield title, "" if path == "index" else f"{path}/"
+
+
 def page_name(scene: Scene) -> str:
     return "the Setup page" if scene.number == 0 else f"exercise {scene.number}"
 
@@ -139,12 +164,14 @@ def played(entries: list[Played], wanted: str, cluster: str) -> str:
 
 
 def scene_index(scenes: list[Scene]) -> dict:
-    """The contents of scenes.json: every take with its address and its commands."""
+    """The contents of scenes.json, as docs/scenes.schema.json describes it."""
     return {
         "version": 1,
         "takes": [
             {
                 "address": f"/story/#{scene.anchor(take)}",
+                "short_address": f"/s/{scene.number}/",
+                "embed_address": f"/embed/{scene.anchor(take)}/",
                 "scene": scene.number,
                 "scene_title": scene.title,
                 "lab": scene.lab,
@@ -198,10 +225,14 @@ def define_env(env) -> None:
         words=words,
         prose=prose,
         link=link,
+        url=lambda target: get_relative_url(target, env.page.url),
+        site_url=env.conf["site_url"] or "https://…/",
+        height=frame_height,
         page_name=page_name,
         when_played=when_played,
     )
     template = templates.get_template("scene.md").module
+    address_template = templates.get_template("addresses.md").module
 
     def find(number: int) -> Scene:
         if number not in by_number:
@@ -241,6 +272,21 @@ def define_env(env) -> None:
     @env.macro
     def take(number: int, take_id: str, level: int = 3) -> str:
         return str(template.take_section(*find_take(number, take_id), level))
+
+    @env.macro
+    def scene_addresses() -> str:
+        return str(address_template.scene_addresses(scenes))
+
+    @env.macro
+    def page_addresses() -> str:
+        return str(address_template.page_addresses(list(pages_of(env.conf["nav"]))))
+
+    @env.macro
+    def scene_index_fields() -> str:
+        schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+        fields = schema["$defs"]["take"]["properties"].items()
+        rows = [f"| `{name}` | {escape(field['description'])} |" for name, field in fields]
+        return "\n".join(["| field | what it is |", "|---|---|", *rows])
 
     @env.macro
     def scene_source(number: int, take_id: str) -> str:
