@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from course.cluster import Cluster
 from course.scenes import ROOT
 
 CHROMIUM_FLAGS = [
@@ -38,6 +39,28 @@ def checkout(tmp_path: Path) -> Path:
     # The folders' own commands are called build and site too, so they were left out.
     shutil.copy(ROOT / "scripts/build", copy / "scripts/build")
     return copy
+
+
+def new_cluster(folder: Path) -> Cluster:
+    """A practice cluster of its own, so that one that somebody is using goes on."""
+    packages = ROOT / "build/cluster/packages"
+    packages.mkdir(parents=True, exist_ok=True)
+    (folder / "build/cluster").mkdir(parents=True)
+    (folder / "build/cluster/packages").symlink_to(packages)
+    for name in ("scripts", "lab_code"):
+        (folder / name).symlink_to(ROOT / name)
+    return Cluster(folder)
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A running practice cluster."""
+    if os.geteuid() != 0:
+        pytest.skip("not run: the practice cluster needs root")
+    practice = new_cluster(tmp_path_factory.mktemp("cluster"))
+    practice.start()
+    yield practice
+    practice.stop()
 
 
 @pytest.fixture(scope="session")

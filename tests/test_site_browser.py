@@ -134,7 +134,8 @@ def test_no_page_asks_another_host(context, site_url, page_addresses):
 
 # What sticks out to the right: a scroll bar of the page, or text cut off at its edge.
 STICKING_OUT = """width => [document.documentElement, ...document.querySelectorAll("article *")]
-    .filter(element => !element.closest(".reader-only, .headerlink"))
+    // A listing of a file scrolls by itself: its lines keep their breaks.
+    .filter(element => !element.closest(".reader-only, .headerlink, .highlight code"))
     .filter(element => element.getBoundingClientRect().right > width + 0.5
         || (element === document.documentElement && element.scrollWidth > width))
     .map(element => element.outerHTML.slice(0, 80))"""

@@ -29,7 +29,7 @@ def load_values(path: Path) -> dict[str, str]:
     Raises ValuesError where a line is not KEY=value, and OSError where there is no file.
     """
     values: dict[str, str] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+    for number, line in enumerate(path.read_bytes().decode().split("\n"), start=1):
         if not line or line.startswith("#"):
             continue
         match = LINE.fullmatch(line)
