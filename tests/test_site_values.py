@@ -1,8 +1,8 @@
 """The reader's own login, project and job numbers: entered once, filled in, removed."""
 
-import json
 import random
 import re
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
@@ -223,9 +223,6 @@ def test_without_javascript_and_on_paper_the_placeholders_are_explained(browser,
         page.emulate_media(media=media)
         assert shown(page, "LOGIN") == {PLACEHOLDER}
         expect(page.get_by_text("your own login belongs").last).to_be_visible()
-        expect(page.locator("dialog, .values-open, .terminal__jobs, .screen-only")).to_have_count(
-            page.locator("dialog, .values-open, .terminal__jobs, .screen-only").count()
-        )
         for control in page.locator("dialog, .values-open, .terminal__jobs, .screen-only").all():
             expect(control).to_be_hidden()
     context.close()
@@ -285,7 +282,8 @@ TRY_ALL = """async values => {
     navigator.clipboard.writeText = async text => { seen.push(text); };
     const field = id => document.getElementById(id);
     const press = selector => document.querySelector(selector).click();
-    const job = document.querySelector(".terminal__jobs input");
+    const job = document.querySelector("[data-scene='2'] .terminal__jobs input");
+    const buttons = document.querySelectorAll(":is([data-scene='0'], [data-scene='2']) .copy");
     for (const value of values) {
         for (const name of ["LOGIN", "ACCOUNT"]) {
             press(".values-open");
@@ -297,7 +295,7 @@ TRY_ALL = """async values => {
         job.value = value;
         job.dispatchEvent(new Event("input", {bubbles: true}));
         job.dispatchEvent(new Event("change", {bubbles: true}));
-        for (const button of document.querySelectorAll(".terminal .copy")) button.click();
+        for (const button of buttons) button.click();
         await null;
     }
     return [...new Set(seen)];
@@ -318,22 +316,13 @@ def elements(page: Page) -> int:
     return page.evaluate("document.querySelectorAll('*').length")
 
 
-@pytest.mark.parametrize("scene", ["scene-0", "scene-2"])
-def test_hostile_values_stay_text_and_off_the_clipboard(context, scene):
-    page = context.new_page()
-    page.goto(f"/embed/{scene}/")
-    page.evaluate("document.querySelectorAll('.terminal .copy').forEach(b => b.dataset.name ||= '')")
-    if scene == "scene-0":  # it submits nothing that has a number: lend it a field
-        page.evaluate(
-            """document.querySelector(".terminal").insertAdjacentHTML("beforeend",
-            '<div class="terminal__jobs"><input></div>')"""
-        )
-    before, happened = elements(page), quiet(page)
-    seen = page.evaluate(TRY_ALL, hostile(1000))
-    assert len(seen) > 3
+def test_hostile_values_stay_text_and_off_the_clipboard(story):
+    before, happened = elements(story), quiet(story)
+    seen = story.evaluate(TRY_ALL, hostile(1000))
+    assert len(seen) > 10
     assert [text for text in seen if not HARMLESS.fullmatch(text) or "\n" in text] == []
     assert happened == []
-    assert elements(page) == before
+    assert elements(story) == before
 
 
 def test_hostile_values_in_the_browsers_storage_are_not_used(context):
@@ -362,40 +351,30 @@ def test_hostile_values_in_the_browsers_storage_are_not_used(context):
 def test_hostile_addresses_run_nothing_and_are_not_copied(context, site_url):
     page = context.new_page()
     page.goto("/embed/scene-1-mkdir-first/")
-    before = elements(page)
-    happened: list[str] = []
-    page.on("dialog", lambda dialog: (happened.append(dialog.message), dialog.dismiss()))
-    page.on("pageerror", lambda error: happened.append(str(error)))
+    before, happened = elements(page), quiet(page)
     seen = page.evaluate(
         """async values => {
             const seen = [];
             navigator.clipboard.writeText = async text => { seen.push(text); };
             for (const value of values) {
-                history.replaceState(null, "", "?h=" + value.slice(0, 500) + "#" + value.slice(0, 500));
-                location.hash = value.slice(0, 500);
+                history.replaceState(null, "", "?h=" + value + "#" + value);
                 document.querySelector("a.share").click();
                 await null;
             }
             return [...new Set(seen)];
         }""",
-        [text for text in hostile(1000)],
+        [text[:500] for text in hostile(1000)],
     )
     assert seen == [f"{site_url}/story/#scene-1-mkdir-first"]
-    assert happened == []
+    assert [text for text in happened if not text.startswith("left for")] == []
     assert elements(page) == before
 
 
-@pytest.mark.parametrize("address", ["/story/", "/teach/"])
-def test_a_page_opened_by_a_hostile_address_runs_nothing(context, site_url, address):
+def test_pages_opened_by_hostile_addresses_run_nothing(context, site_url):
     page = context.new_page()
-    happened: list[str] = []
-    page.on("dialog", lambda dialog: (happened.append(dialog.message), dialog.dismiss()))
-    page.on("pageerror", lambda error: happened.append(str(error)))
-    for value in hostile(20):
-        text = json.dumps(value[:300])
-        page.evaluate(f"v => {{ location.href = {json.dumps(address)} + '?h=' + v + '#' + v }}", value[:300]) if page.url != "about:blank" else page.goto(address)
-        page.wait_for_load_state()
-        assert text is not None
-    for code in page.locator(".snippet code").all_inner_texts()[:3]:
-        assert re.search(rf'src="{re.escape(site_url)}/embed/scene-[a-z0-9-]+/"', code)
-    assert happened == []
+    happened = quiet(page)
+    for text in hostile(40):
+        page.goto(f"/teach/?h={quote(text[:300])}#{text[:300]}")
+        iframe = page.locator(".snippet code").first.inner_text()
+        assert f'src="{site_url}/embed/scene-0/"' in iframe
+    assert [text for text in happened if not text.startswith("left for")] == []
