@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 PLACEHOLDER = "<zih-login>"
+DIALOG = "Your login and project"
 # What a command may have: nothing that starts another one, redirects, or ends the line.
 HARMLESS = re.compile(r"[\w ./:=@%$~&-]*")
 
@@ -46,7 +47,7 @@ def copied(page: Page, name: str) -> str:
 
 def test_a_click_on_a_placeholder_asks_and_fills_in_all_places(story):
     story.locator("[data-value=LOGIN]").first.click()
-    dialog = story.get_by_role("dialog", name="Your login and project")
+    dialog = story.get_by_role("dialog", name=DIALOG)
     expect(dialog).to_be_visible()
     story.keyboard.type("marie")
     story.keyboard.press("Enter")
@@ -60,7 +61,7 @@ def test_a_placeholder_is_used_by_keyboard_and_gets_the_focus_back(story):
     placeholder.press("Enter")
     expect(story.get_by_label("Your login on the cluster")).to_be_focused()
     story.keyboard.press("Escape")
-    expect(story.get_by_role("dialog")).to_be_hidden()
+    expect(story.get_by_role("dialog", name=DIALOG)).to_be_hidden()
     expect(placeholder).to_be_focused()
 
 
@@ -194,7 +195,7 @@ def test_a_command_with_a_login_is_copied_only_with_one(asking_story):
     button = asking_story.get_by_role("button", name="command 1 of scene 2, asking Slurm")
     asking_story.evaluate("navigator.clipboard.writeText('nothing')")
     button.click()
-    dialog = asking_story.get_by_role("dialog")
+    dialog = asking_story.get_by_role("dialog", name=DIALOG)
     expect(dialog).to_contain_text("Your login belongs into this command")
     assert clipboard(asking_story) == "nothing"
     asking_story.keyboard.type("marie")
@@ -222,7 +223,7 @@ def test_without_javascript_and_on_paper_the_placeholders_are_explained(browser,
     for media in ("screen", "print"):
         page.emulate_media(media=media)
         assert shown(page, "LOGIN") == {PLACEHOLDER}
-        expect(page.get_by_text("your own login belongs").last).to_be_visible()
+        expect(page.get_by_text("stands for your own login").last).to_be_visible()
         for control in page.locator("dialog, .values-open, .terminal__jobs, .screen-only").all():
             expect(control).to_be_hidden()
     context.close()
@@ -375,6 +376,6 @@ def test_pages_opened_by_hostile_addresses_run_nothing(context, site_url):
     happened = quiet(page)
     for text in hostile(40):
         page.goto(f"/teach/?h={quote(text[:300])}#{text[:300]}")
-        iframe = page.locator(".snippet code").first.inner_text()
+        iframe = page.locator(".snippet code").first.text_content()
         assert f'src="{site_url}/embed/scene-0/"' in iframe
     assert [text for text in happened if not text.startswith("left for")] == []

@@ -213,7 +213,7 @@ function textFor(button) {
   return source.matches("a") ? addressOf(source) : source.textContent;
 }
 
-// Without the words of a search, which the theme puts into the address.
+// Without what somebody has put behind a question mark.
 function addressOf(link) {
   const address = new URL(link.href);
   address.search = "";
