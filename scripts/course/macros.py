@@ -43,7 +43,7 @@ from course.scenes import (
     Text,
     load_scenes,
 )
-from course.values import ValuesError, load_values
+from course.values import ValuesError, check_values, load_values
 
 
 VALUE = re.compile(r"<<([A-Z_]+)>>")
@@ -192,6 +192,7 @@ def define_env(env) -> None:
     """Called by mkdocs-macros once a build."""
     try:
         values = load_values(LAB / "00_setup/course.env")
+        check_values(values)
         scenes = load_scenes(values=values)
     except (SceneError, ValuesError) as error:
         raise PluginError(str(error)) from None
