@@ -10,7 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from course.cluster import Cluster
 from course.scenes import ROOT
@@ -79,7 +79,12 @@ def published() -> list[str]:
 
 @pytest.fixture(scope="session")
 def page_addresses(published: list[str]) -> list[str]:
-    return [address for address in published if "#" not in address]
+    """The pages to read: no anchors, no data, no short addresses, which lead away at once."""
+    return [
+        address
+        for address in published
+        if address.endswith("/") and not address.startswith("/s/")
+    ]
 
 
 class _QuietHandler(SimpleHTTPRequestHandler):
@@ -105,3 +110,20 @@ def browser() -> Iterator[Browser]:
         chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=flags)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture
+def context(browser: Browser, site_url: str) -> Iterator[BrowserContext]:
+    """A reader's browser that lets the site write to the clipboard, and the test read it."""
+    context = browser.new_context(
+        base_url=site_url, permissions=["clipboard-read", "clipboard-write"]
+    )
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def story(context: BrowserContext) -> Page:
+    page = context.new_page()
+    page.goto("/story/")
+    return page
