@@ -3,13 +3,12 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from course.scenes import ROOT, load_scenes
+from course.scenes import load_scenes
 
 QUOTES = [
     pytest.param(quote, id=f"{quote.file}: {quote.text}")
@@ -17,20 +16,6 @@ QUOTES = [
     for quote in scene.quotes
     if not quote.open
 ]
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A copy of this checkout that a test may change; it shares the virtual environment."""
-    copy = tmp_path / "checkout"
-    leave_out = shutil.ignore_patterns(
-        ".git", ".venv", "site", "build", "*.egg-info", "__pycache__"
-    )
-    shutil.copytree(ROOT, copy, ignore=leave_out)
-    (copy / ".venv").symlink_to(ROOT / ".venv")
-    # The folders' own commands are called build and site too, so they were left out.
-    shutil.copy(ROOT / "scripts/build", copy / "scripts/build")
-    return copy
 
 
 def build(checkout: Path) -> subprocess.CompletedProcess[str]:

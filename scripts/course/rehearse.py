@@ -8,7 +8,7 @@ from pathlib import Path
 
 from course.play import RECORDINGS, Edit, Failure, SceneRehearsal
 from course.report import REPORTS, Played, digest, write_report
-from course.scenes import LAB, ROOT, Scene, SceneError, Take, load_scenes
+from course.scenes import Scene, SceneError, Take, load_scenes
 from course.sites import Here, Practice
 
 
@@ -45,8 +45,9 @@ def cannot_be_played(take: Take, played: Sequence[str], site: Practice | Here) -
     return ""
 
 
-def labs_exist(scene: Scene, lab: Path = LAB) -> bool:
-    return all((lab / folder).is_dir() for folder in ("00_setup", scene.lab))
+def is_written(scene: Scene) -> bool:
+    """Whether the scene's lab exists: then no quote of it is open."""
+    return not any(quote.open for quote in scene.quotes)
 
 
 def rehearse(
@@ -63,7 +64,7 @@ def rehearse(
     entries: dict[str, Played] = {}
     failures: list[str] = []
     for scene, takes in scenes:
-        if not labs_exist(scene):
+        if not is_written(scene):
             say(f"not played  scene {scene.number}: {scene.lab} is not written yet")
             continue
         done: list[str] = []
@@ -80,7 +81,7 @@ def rehearse(
                     say(f"DIFFERENT   {failure}")
                     if update and rehearsal.edit:
                         _apply(scene.path, rehearsal.edit)
-                        say(f"Updated {scene.path.relative_to(ROOT)}. Look at it, and play again.")
+                        say(f"Updated {scene.path}. Look at it, and play again.")
                     continue
                 done.append(take.id)
                 entries[name] = Played(site.name, slurm, date.today(), gpu, digest(scene, take))
@@ -111,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SceneError as error:
         sys.exit(str(error))
     except KeyError as error:
-        sys.exit(f"There is no take {error}. scenes.json and lab_code/scenes/ have the names.")
+        sys.exit(f"There is no take {error}. lab_code/scenes/ has their names.")
     if options.on == "here" and not options.yes:
         count = sum(len(takes) for _, takes in takes)
         sys.exit(f"This submits the jobs of {count} takes on this machine's Slurm. Add --yes.")

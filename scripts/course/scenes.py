@@ -20,6 +20,7 @@ In a transcript:
 """
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,10 @@ class Number:
     @property
     def text(self) -> str:
         return self.shown
+
+    @property
+    def is_new_job(self) -> bool:
+        return self.first and self.name.startswith("job")
 
 
 @dataclass(frozen=True)
@@ -193,6 +198,12 @@ class Terminal(Model):
         return self._title_parts
 
     @property
+    def new_jobs(self) -> list[Number]:
+        """The numbers of jobs that this terminal is the first to show."""
+        shown = (part for line in self.lines if not line.hidden for part in line.parts)
+        return [part for part in shown if isinstance(part, Number) and part.is_new_job]
+
+    @property
     def commands(self) -> list[str]:
         """The commands that are shown, exactly as they are typed."""
         return [line.text for line in self.lines if line.kind == "command" and not line.hidden]
@@ -277,12 +288,23 @@ class Scene(Model):
     def number(self) -> int:
         return int(self.lab[:2])
 
+    @property
+    def page_source(self) -> str:
+        """The Markdown file of the scene's page."""
+        return self.page.rstrip("/") + ".md"
+
     def anchor(self, take: Take | None = None) -> str:
         return f"scene-{self.number}" + (f"-{take.id}" if take else "")
 
     def take(self, take_id: str) -> Take:
         """Raises KeyError where the scene has no such take."""
         return {take.id: take for take in self.takes}[take_id]
+
+    def source(self, take: Take) -> str:
+        """The take as it stands in the scene's file."""
+        text = self._path.read_text(encoding="utf-8")
+        found = re.search(rf"^  - id: {take.id}\n(?:    .*\n|\n(?=    ))*", text, re.MULTILINE)
+        return textwrap.dedent(found[0]).rstrip()
 
 
 # --- Loading -----------------------------------------------------------------------------------
@@ -555,6 +577,3 @@ def load_scenes(folder: Path = SCENES, values: dict[str, str] | None = None) -> 
     return [_Loader(path, values).load() for path in paths]
 
 
-def fill_values(text: str, values: dict[str, str]) -> str:
-    """Prose with its course values filled in."""
-    return re.sub(r"<<([A-Z_]+)>>", lambda match: values[match[1]], text)

@@ -9,6 +9,7 @@ import io
 import shutil
 import subprocess
 import tarfile
+import tempfile
 from pathlib import Path
 
 from course.cluster import Cluster
@@ -16,7 +17,7 @@ from course.scenes import LAB
 from course.values import load_values
 
 LAB_FOLDER = "behind-llms-lab/hpc_lab"  # in a student's home
-_NOT_SHIPPED = ("__pycache__", "logs")
+_NOT_SHIPPED = ("__pycache__", "logs")  # what playing and testing leaves in the checkout's lab
 
 
 class Practice:
@@ -27,16 +28,14 @@ class Practice:
     helpers = ("martin",)
     has_gpu = False
 
-    def __init__(self, lab: Path = LAB):
+    def __init__(self, cluster: Cluster | None = None, lab: Path = LAB):
+        self._cluster = cluster or Cluster()
         self._lab = lab
-        self._cluster = Cluster()
-        own_values = f"~/{LAB_FOLDER}/00_setup/course.env"
-        self._values = self._cluster.folder / "course.env"
-        self._values.write_text(self.run(self.user, f"cat {own_values}").stdout, encoding="utf-8")
-
-    @property
-    def values(self) -> dict[str, str]:
-        return load_values(self._values)
+        values = self.run(self.user, f"cat ~/{LAB_FOLDER}/00_setup/course.env").stdout
+        with tempfile.NamedTemporaryFile("w", suffix="course.env") as file:
+            file.write(values)
+            file.flush()
+            self.values = load_values(Path(file.name))
 
     def shell_command(self, user: str) -> list[str]:
         return self._cluster.shell_command(user)
@@ -44,14 +43,16 @@ class Practice:
     def run(self, user: str, command: str) -> subprocess.CompletedProcess[str]:
         return self._cluster.run(user, command)
 
-    def lay_out(self, *folders: str) -> None:
-        """Put these folders of the lab into the home anew; the cluster's own values stay."""
+    def lay_out(self) -> None:
+        """Put the lab into the home anew; the cluster's own course values stay."""
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
-            for folder in folders:
-                archive.add(self._lab / folder, folder, filter=self._shipped)
-        remove = " ".join(folder for folder in folders if folder != "00_setup")
-        command = f"cd ~/{LAB_FOLDER} && rm -rf {remove} && tar --extract --no-same-owner"
+            archive.add(self._lab, ".", filter=self._shipped)
+        values = "00_setup/course.env"
+        command = (
+            f"cd ~/{LAB_FOLDER} && cp {values} /tmp/course.env && rm -rf ./* && "
+            f"tar --extract --no-same-owner && mv /tmp/course.env {values}"
+        )
         subprocess.run(
             [*self.shell_command(self.user), "-c", command], input=packed.getvalue(), check=True
         )
@@ -66,10 +67,7 @@ class Practice:
 
     @staticmethod
     def _shipped(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        own_values = entry.name == "00_setup/course.env"
-        if own_values or any(part in _NOT_SHIPPED for part in Path(entry.name).parts):
-            return None
-        return entry
+        return None if set(Path(entry.name).parts) & set(_NOT_SHIPPED) else entry
 
 
 class Here:
@@ -98,14 +96,11 @@ class Here:
             cwd=self._home,
         )
 
-    def lay_out(self, *folders: str) -> None:
-        """Put these folders of the lab into the rehearsal's home anew."""
-        for folder in folders:
-            target = self._home / LAB_FOLDER / folder
-            shutil.rmtree(target, ignore_errors=True)
-            shutil.copytree(
-                self._lab / folder, target, ignore=shutil.ignore_patterns(*_NOT_SHIPPED)
-            )
+    def lay_out(self) -> None:
+        """Put the lab into the rehearsal's home anew."""
+        target = self._home / LAB_FOLDER
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(self._lab, target, ignore=shutil.ignore_patterns(*_NOT_SHIPPED))
 
     def clean_home(self) -> None:
         """Remove what a take left in the rehearsal's home outside the lab's folder."""
