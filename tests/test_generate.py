@@ -17,8 +17,8 @@ import pexpect
 import pytest
 import torch
 
-from course.hub import HUB, Handler, HubServer, load_listing
-from course.scenes import LAB, ROOT
+from course.hub import HUB, Handler, HubServer, load_listing, make_model
+from course.scenes import LAB
 from course.values import change_values
 
 COMMAND = "python generate.py --download-only"
@@ -75,7 +75,7 @@ class WatchedHub(HubServer):
 
 @pytest.fixture(scope="module")
 def model_is_made() -> None:
-    subprocess.run([ROOT / "scripts/make-model"], check=True)
+    make_model()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from course.cluster import cgroups, layer, packages
 from course.cluster.errors import ClusterError
-from course.hub import HUB, LISTING, load_listing
+from course.hub import HUB, load_listing, make_model
 from course.values import COURSE_ENV, load_values
 
 CHECKOUT = Path(__file__).parents[3]
@@ -59,7 +59,7 @@ class Cluster:
             try:
                 self._clean_up()
                 tree = packages.unpack(self.folder / "packages", say)
-                _make_model()
+                make_model()
                 self._prepare(packages.pip_settings(tree))
                 self._boot(say)
             except BaseException:
@@ -208,14 +208,6 @@ def _check_machine() -> None:
             "This machine lacks some programs. On Debian and Ubuntu you get them by: "
             f"apt-get install {' '.join(missing)}"
         )
-
-
-def _make_model() -> None:
-    """Make the language model that the hub offers, the first time."""
-    if not (HUB / LISTING).exists():
-        made = subprocess.run([HUB.parents[1] / "scripts/make-model"])
-        if made.returncode != 0:
-            raise ClusterError("The language model for lab 06 could not be made. See above.")
 
 
 def _check_network() -> None:
