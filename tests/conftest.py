@@ -58,7 +58,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if os.geteuid() != 0:
         pytest.skip("not run: the practice cluster needs root")
     practice = new_cluster(tmp_path_factory.mktemp("cluster"))
-    practice.start()
+    # A setting of pip, to see that the cluster's users have those of who starts it.
+    settings = os.environ | {"PIP_RETRIES": "7"}
+    subprocess.run([practice.checkout / "scripts/cluster", "start"], env=settings, check=True)
+    yield practice
+    practice.stop()
+
+
+@pytest.fixture
+def idle_cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A practice cluster that is not started yet."""
+    practice = new_cluster(tmp_path)
     yield practice
     practice.stop()
 

@@ -182,6 +182,8 @@ class Machine:
             "SLURM_JOB_ID": "1234567",
             "LANG": "C.UTF-8",
             "TERM": "dumb",
+            # The packages of a test are its own, wherever this machine's pip has others.
+            "PIP_CONFIG_FILE": "/dev/null",
         }
 
     def add_workspace_tools(self) -> None:

@@ -1,5 +1,6 @@
 """The environment that students get: the real requirements, installed by the real script."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,6 +17,9 @@ PACKAGES = ["torch", "transformers", "numpy", "matplotlib"]
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     """With packages from where this machine's pip has them, in the build that pip gave us here."""
     machine = Machine(tmp_path_factory.mktemp("real"))
+    machine.env = {key: value for key, value in os.environ.items() if key.startswith("PIP_")} | {
+        key: value for key, value in machine.env.items() if key != "PIP_CONFIG_FILE"
+    }
     shutil.copy(LAB / "00_setup" / "requirements.txt", machine.setup)
     shutil.copy(LAB / "04_tinygpt" / "shakespeare.txt", machine.lab / "04_tinygpt")
     machine.set_values(TORCH_BUILD="cuda" if torch.version.cuda else "cpu")

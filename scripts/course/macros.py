@@ -45,7 +45,6 @@ from course.scenes import (
 )
 from course.values import ValuesError, check_values, load_values
 
-
 VALUE = re.compile(r"<<([A-Z_]+)>>")
 CODE_WITH_VALUE = re.compile(r"`([^`\n]*<<[A-Z_]+>>[^`\n]*)`")
 SCHEMA = ROOT / "docs/scenes.schema.json"

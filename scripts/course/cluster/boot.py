@@ -40,6 +40,7 @@ def main() -> None:
     settings = json.loads(Path("run/settings.json").read_text())
     try:
         mount_root(settings["cgroup"])
+        bind(settings["hub"], f"{ROOT}/srv")
         enter_root(settings["values"]["LOGIN_HOST"])
         make_folders(settings["values"]["FILESYSTEM"])
         for user in settings["users"]:
@@ -84,13 +85,14 @@ def mount_root(cgroup: str) -> None:
     for link in Path("/").iterdir():
         if link.is_symlink() and str(link.readlink()).startswith("usr/"):
             Path(ROOT, link.name).symlink_to(link.readlink())
+    os.mkdir(f"{ROOT}/changes", mode=0o700)
     for top in ("usr", "etc"):
         upper, work = f"{ROOT}/changes/{top}", f"{ROOT}/changes/work-{top}"
         for folder in (upper, work, f"{ROOT}/{top}"):
             os.makedirs(folder)
         lower = f"run/layer/{top}:packages/root/{top}:/{top}"
         mount("overlay", f"{ROOT}/{top}", f"lowerdir={lower},upperdir={upper},workdir={work}")
-    for folder in ("proc", "sys", "run", "home", "dev", "tmp", "data", "var/log", "var/tmp"):
+    for folder in ("proc", "sys", "run", "home", "dev", "tmp", "data", "srv", "var/log", "var/tmp"):
         os.makedirs(f"{ROOT}/{folder}")
     mount("proc", f"{ROOT}/proc")
     mount("sysfs", f"{ROOT}/sys", "ro")
@@ -194,6 +196,9 @@ def start_daemons(values: dict[str, str], nodes: list[str], users: list[str]) ->
         f"user {','.join(users)} account={account}",
     ):
         run("sacctmgr", "--immediate", "add", *add.split())
+    hub = ["/usr/bin/python3", "-B", "/usr/local/lib/hub.py", "/srv", values["HUB_PORT"]]
+    start("hub", *hub, user="daemon")
+    wait_for("the hub", lambda: is_open(values["HUB_PORT"]))
     start("slurmctld", "slurmctld", "-D", user="slurm")
     for node in nodes:
         start(node, "unshare", "--uts", "sh", "-c", f"hostname {node} && exec slurmd -D -N {node}")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from course.cluster import cgroups, layer, packages
 from course.cluster.errors import ClusterError
+from course.hub import HUB, LISTING, load_listing
 from course.values import COURSE_ENV, load_values
 
 CHECKOUT = Path(__file__).parents[3]
@@ -48,6 +49,7 @@ class Cluster:
         Do nothing when it runs already. What a crash left behind is cleaned up first.
         """
         _check_machine()
+        _check_network()
         with self._lock():
             dead = self.dead_daemons()
             if dead == []:
@@ -57,6 +59,7 @@ class Cluster:
             try:
                 self._clean_up()
                 tree = packages.unpack(self.folder / "packages", say)
+                _make_model()
                 self._prepare(packages.pip_settings(tree))
                 self._boot(say)
             except BaseException:
@@ -141,7 +144,13 @@ class Cluster:
         values |= _slurm_values(values["LOGIN_HOST"])
         layer.write(self.run_folder / "layer", values, pip)
         layer.copy_lab(lab, self.run_folder / "layer/etc/skel", practice)
-        settings = {"cgroup": self.cgroup, "nodes": NODES, "users": USERS, "values": values}
+        settings = {
+            "cgroup": self.cgroup,
+            "nodes": NODES,
+            "users": USERS,
+            "values": values,
+            "hub": str(HUB),
+        }
         (self.run_folder / "settings.json").write_text(json.dumps(settings))
 
     def _boot(self, say: Callable[[str], None]) -> None:
@@ -201,17 +210,41 @@ def _check_machine() -> None:
         )
 
 
+def _make_model() -> None:
+    """Make the language model that the hub offers, the first time."""
+    if not (HUB / LISTING).exists():
+        made = subprocess.run([HUB.parents[1] / "scripts/make-model"])
+        if made.returncode != 0:
+            raise ClusterError("The language model for lab 06 could not be made. See above.")
+
+
+def _check_network() -> None:
+    try:  # As Slurm looks up its own names.
+        socket.getaddrinfo("localhost", None, socket.AF_INET, flags=socket.AI_ADDRCONFIG)
+    except socket.gaierror as error:
+        raise ClusterError(
+            "This machine has no network address but the loopback one, and Slurm does not start "
+            "like that. Connect it to a network, any one will do, and start again."
+        ) from error
+
+
 def _practice_values(pip: dict[str, dict[str, str]]) -> dict[str, str]:
     """The course values that differ on the practice cluster."""
     # A machine with package sources of its own has torch there, too.
     sources = {"index-url", "extra-index-url", "find-links"} & pip["global"].keys()
     index = "" if sources else "https://download.pytorch.org/whl/cpu"
-    return {"TORCH_BUILD": "cpu", "TORCH_INDEX": index}
+    model = load_listing()
+    return {
+        "TORCH_BUILD": "cpu",
+        "TORCH_INDEX": index,
+        "MODEL": model["model"],
+        "MODEL_REVISION": model["revision"],
+    }
 
 
 def _slurm_values(login_host: str) -> dict[str, str]:
     """The values that the templates need besides the course values. Ports are new each time."""
-    ports = _free_ports(2 + len(NODES))
+    ports = _free_ports(3 + len(NODES))
     nodes = [f"NodeName={node} NodeAddr=127.0.0.1 Port={ports.pop()}" for node in NODES]
     return {
         "LOGIN_NODE": login_host.partition(".")[0],
@@ -219,6 +252,7 @@ def _slurm_values(login_host: str) -> dict[str, str]:
         "NODES": "\n".join(nodes),
         "SLURMCTLD_PORT": ports.pop(),
         "SLURMDBD_PORT": ports.pop(),
+        "HUB_PORT": ports.pop(),
         "CGROUP_PLUGIN": f"cgroup/v{cgroups.version()}",
     }
 
