@@ -66,9 +66,7 @@ def working(scene: Scene) -> list[Take]:
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.lab)
-def test_copied_and_pasted_a_scene_goes_as_the_story_tells(
-    scene, cluster, readers_story, tmp_path
-):
+def test_copied_and_pasted_a_scene_goes_as_the_story_tells(scene, cluster, readers_story, tmp_path):
     with Reader(Practice(cluster), scene, tmp_path, readers_story) as reader:
         for take in working(scene):
             reader.play(take)

@@ -9,7 +9,6 @@
     {{ page_addresses() }}              all pages, to link
     {{ scene_addresses() }}             all scenes and takes, to link and to embed
     {{ scene_index_fields() }}          the fields of scenes.json
-    {{ open_quotes() }}                 what scenes quote from files that do not exist yet
 
 After the build it writes scenes.json, the index of the scenes.
 """
@@ -302,15 +301,6 @@ def define_env(env) -> None:
             for row in [*failed, *scene.also_learned]:
                 lines.append(f"| {anchor} | {row.went_wrong} | {row.rule} |")
         return "\n".join(lines)
-
-    @env.macro
-    def open_quotes() -> str:
-        return "\n".join(
-            f"- Scene {scene.number} quotes `{quote.text}`; `{quote.file}` does not exist yet."
-            for scene in scenes
-            for quote in scene.quotes
-            if quote.open
-        )
 
 
 def on_post_build(env) -> None:

@@ -575,5 +575,3 @@ def load_scenes(folder: Path = SCENES, values: dict[str, str] | None = None) -> 
         values = load_values(LAB / "00_setup/course.env")
     paths = sorted(folder.glob("[0-9][0-9]_*.yaml"))
     return [_Loader(path, values).load() for path in paths]
-
-
