@@ -212,7 +212,7 @@ def _check_machine() -> None:
 
 def _check_network() -> None:
     try:  # As Slurm looks up its own names.
-        socket.getaddrinfo("localhost", None, socket.AF_INET, flags=socket.AI_ADDRCONFIG)
+        socket.getaddrinfo("127.0.0.1", None, socket.AF_INET, flags=socket.AI_ADDRCONFIG)
     except socket.gaierror as error:
         raise ClusterError(
             "This machine has no network address but the loopback one, and Slurm does not start "
