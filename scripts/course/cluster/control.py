@@ -231,6 +231,8 @@ def _practice_values(pip: dict[str, dict[str, str]]) -> dict[str, str]:
         "TORCH_INDEX": index,
         "MODEL": model["model"],
         "MODEL_REVISION": model["revision"],
+        # As small as it gets, and longer than the two minutes after which scene 4 wants it to end.
+        "TRAIN_OPTIONS": "--n-layer=1 --batch-size=4 --block-size=32 --steps=100000",
     }
 
 
