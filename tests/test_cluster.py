@@ -7,13 +7,13 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pexpect
 import pytest
+
 from course.cluster import Cluster, ClusterError, cgroups
-from course.cluster.control import CHECKOUT
 from course.values import COURSE_ENV, LAB, load_values
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not run: the cluster needs root")
@@ -21,35 +21,6 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not run: the cluster 
 ACCOUNT = load_values(LAB / COURSE_ENV)["ACCOUNT"]
 ASK = f"--account={ACCOUNT} --nodes=1 --ntasks=1 --time=00:05:00"
 USERS = ["marie", "martin"]
-
-
-def new_cluster(folder: Path) -> Cluster:
-    """A cluster with a checkout of its own, so that one that somebody is using goes on."""
-    packages = CHECKOUT / "build/cluster/packages"
-    packages.mkdir(parents=True, exist_ok=True)
-    (folder / "build/cluster").mkdir(parents=True)
-    (folder / "build/cluster/packages").symlink_to(packages)
-    for name in ("scripts", "lab_code"):
-        (folder / name).symlink_to(CHECKOUT / name)
-    return Cluster(folder)
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = new_cluster(tmp_path_factory.mktemp("checkout"))
-    settings = os.environ | {"PIP_RETRIES": "7"}
-    command = [cluster.checkout / "scripts/cluster", "start"]
-    subprocess.run(command, env=settings, check=True, timeout=300)
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture
-def idle_cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """One that is not started yet."""
-    cluster = new_cluster(tmp_path)
-    yield cluster
-    cluster.stop()
 
 
 def wait_for(condition: Callable[[], object], what: str, seconds: float = 60) -> object:
@@ -386,6 +357,22 @@ def test_start_leaves_a_running_cluster_alone(cluster: Cluster) -> None:
     assert daemons(cluster) <= before
 
 
+def test_what_is_missing_is_said_with_the_command_that_installs_it(
+    idle_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", "/nowhere")
+        with pytest.raises(ClusterError, match="apt-get install apt hostname mount util-linux"):
+            idle_cluster.start()
+
+
+def test_a_machine_without_a_network_is_told_so(idle_cluster: Cluster) -> None:
+    command = ["unshare", "--net", idle_cluster.checkout / "scripts/cluster", "start"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.startswith("This machine has no network address but the loopback one")
+
+
 # ---- what the machine sees of it
 
 
@@ -418,21 +405,18 @@ def is_alive(pid: int) -> bool:
 
 def machine(cluster: Cluster) -> dict[str, object]:
     """What must be the same before and after: mounts, cgroups, and all files of /etc."""
+    names = [cluster.cgroup, f"*/{cluster.cgroup}", "*slurm*", "*/*slurm*"]
     etc = hashlib.sha256()
     for file in sorted(Path("/etc").rglob("*")):
         status = file.lstat()
         etc.update(f"{file} {status.st_mode} {status.st_size} {status.st_mtime_ns}\n".encode())
     return {
         "mounts": Path("/proc/self/mounts").read_text(),
-        "cgroups": [path for path in Path("/sys/fs/cgroup").rglob("*") if is_ours(path, cluster)],
+        "cgroups": [sorted(cgroups.TOP.glob(name)) for name in names],
         "/etc": etc.hexdigest(),
         "/home": sorted(Path("/home").iterdir()),
         "/data": Path("/data").exists(),
     }
-
-
-def is_ours(path: Path, cluster: Cluster) -> bool:
-    return path.name.startswith(("slurm", cluster.cgroup))
 
 
 def listening(pids: set[int]) -> set[str]:

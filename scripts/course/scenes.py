@@ -69,6 +69,10 @@ class Number:
     def text(self) -> str:
         return self.shown
 
+    @property
+    def is_new_job(self) -> bool:
+        return self.first and self.name.startswith("job")
+
 
 @dataclass(frozen=True)
 class Value:
@@ -194,6 +198,12 @@ class Terminal(Model):
         return self._title_parts
 
     @property
+    def new_jobs(self) -> list[Number]:
+        """The numbers of jobs that this terminal is the first to show."""
+        shown = (part for line in self.lines if not line.hidden for part in line.parts)
+        return [part for part in shown if isinstance(part, Number) and part.is_new_job]
+
+    @property
     def commands(self) -> list[str]:
         """The commands that are shown, exactly as they are typed."""
         return [line.text for line in self.lines if line.kind == "command" and not line.hidden]
@@ -277,6 +287,11 @@ class Scene(Model):
     @property
     def number(self) -> int:
         return int(self.lab[:2])
+
+    @property
+    def page_source(self) -> str:
+        """The Markdown file of the scene's page."""
+        return self.page.rstrip("/") + ".md"
 
     def anchor(self, take: Take | None = None) -> str:
         return f"scene-{self.number}" + (f"-{take.id}" if take else "")
@@ -560,8 +575,3 @@ def load_scenes(folder: Path = SCENES, values: dict[str, str] | None = None) -> 
         values = load_values(LAB / "00_setup/course.env")
     paths = sorted(folder.glob("[0-9][0-9]_*.yaml"))
     return [_Loader(path, values).load() for path in paths]
-
-
-def fill_values(text: str, values: dict[str, str]) -> str:
-    """Prose with its course values filled in."""
-    return re.sub(r"<<([A-Z_]+)>>", lambda match: values[match[1]], text)

@@ -13,6 +13,8 @@ fail() { say "$@"; exit 1; }
 
 # A CDPATH makes cd print, and the other two can break every Python that is started here.
 unset CDPATH PYTHONPATH PYTHONHOME
+# A shell that was started with an empty environment has a PATH, but keeps it to itself.
+export PATH
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 folder=$PWD
 # The last workspace: the one to use where ws_find is missing, and how an expired one is noticed.
@@ -42,8 +44,8 @@ find_workspace() {
     if command -v ws_find >/dev/null; then
         workspace=$(ws_find -F "$FILESYSTEM" "$WORKSPACE" 2>/dev/null)
         [ -n "$workspace" ] || [[ $remembered != *"-$WORKSPACE" ]] ||
-            fail "Your workspace $WORKSPACE has expired. Its files can still be restored for 30" \
-                "days (ws_restore --list). For an empty one, type:" \
+            fail "Your workspace $WORKSPACE has expired. For 30 days its files can be restored" \
+                "(ws_restore --list). For an empty one, type:" \
                 "ws_allocate -F $FILESYSTEM $WORKSPACE $WORKSPACE_DAYS"
         [ -z "$workspace" ] || [ -d "$workspace" ] ||
             fail "The folder $workspace is gone. For a new one, type:" \

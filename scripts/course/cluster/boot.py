@@ -32,14 +32,14 @@ DEVICES = {  # name: major, minor number
     # Numbers that Linux keeps for local use: there is no such device anywhere.
     **{f"nvidia{gpu}": (60, gpu) for gpu in range(8)},
 }
-daemons: dict[str, int] = {}
+daemons: dict[str, subprocess.Popen] = {}
 
 
 def main() -> None:
     answer = int(sys.argv[1])
     settings = json.loads(Path("run/settings.json").read_text())
     try:
-        mount_root()
+        mount_root(settings["cgroup"])
         bind(settings["hub"], f"{ROOT}/srv")
         enter_root(settings["values"]["LOGIN_HOST"])
         make_folders(settings["values"]["FILESYSTEM"])
@@ -75,7 +75,7 @@ def bind(source: str, target: str) -> None:
     run("mount", "--bind", source, target)
 
 
-def mount_root() -> None:
+def mount_root(cgroup: str) -> None:
     """Put the root file system together, in memory but for what may become big.
 
     /usr and /etc are the machine's, below the packages and the configuration; changes are kept
@@ -85,6 +85,7 @@ def mount_root() -> None:
     for link in Path("/").iterdir():
         if link.is_symlink() and str(link.readlink()).startswith("usr/"):
             Path(ROOT, link.name).symlink_to(link.readlink())
+    os.mkdir(f"{ROOT}/changes", mode=0o700)
     for top in ("usr", "etc"):
         upper, work = f"{ROOT}/changes/{top}", f"{ROOT}/changes/work-{top}"
         for folder in (upper, work, f"{ROOT}/{top}"):
@@ -95,7 +96,7 @@ def mount_root() -> None:
         os.makedirs(f"{ROOT}/{folder}")
     mount("proc", f"{ROOT}/proc")
     mount("sysfs", f"{ROOT}/sys", "ro")
-    mount_cgroups(f"{ROOT}/sys/fs/cgroup")
+    mount_cgroups(cgroup, f"{ROOT}/sys/fs/cgroup")
     make_devices(f"{ROOT}/dev")
     os.symlink("/run", f"{ROOT}/var/run")
     for source, target in (("run/tmp", "tmp"), ("run/data", "data"), ("run/log", "var/log")):
@@ -106,19 +107,16 @@ def mount_root() -> None:
         run("mount", "-o", "remount,bind,ro", f"{ROOT}/opt")
 
 
-def mount_cgroups(target: str) -> None:
-    """Mount the cluster's corner of the cgroups as if it were the whole."""
+def mount_cgroups(name: str, target: str) -> None:
+    """Mount the cluster's corner of the cgroups, as if it were the whole."""
+    cgroups.take_for_whole(name)
     if cgroups.version() == 2:
-        mount("cgroup2", target)
-        # Only a cgroup without processes can hand controllers on.
-        Path(f"{target}/daemons").mkdir()
-        Path(f"{target}/daemons/cgroup.procs").write_text("0")
-        Path(f"{target}/cgroup.subtree_control").write_text("+cpuset +cpu +memory +pids")
+        bind(f"/sys/fs/cgroup/{name}", target)
         return
     mount("tmpfs", target, "mode=755")
     for controller in cgroups.CONTROLLERS:
         os.mkdir(f"{target}/{controller}")
-        mount("cgroup", f"{target}/{controller}", controller)
+        bind(f"/sys/fs/cgroup/{controller}/{name}", f"{target}/{controller}")
 
 
 def make_devices(target: str) -> None:
@@ -180,6 +178,7 @@ def make_home(user: str) -> None:
 
 def start_daemons(values: dict[str, str], nodes: list[str], users: list[str]) -> None:
     start("munged", "munged", "--foreground", user="munge")
+    wait_for("munge", lambda: os.path.exists("/run/munge/munge.socket.2"))
     database = ["--no-defaults", "--datadir=/var/lib/practice-mysql", "--user=mysql"]
     run("mariadb-install-db", *database, "--skip-test-db", "--skip-name-resolve")
     start(
@@ -204,7 +203,7 @@ def start_daemons(values: dict[str, str], nodes: list[str], users: list[str]) ->
     start("slurmctld", "slurmctld", "-D", user="slurm")
     for node in nodes:
         start(node, "unshare", "--uts", "sh", "-c", f"hostname {node} && exec slurmd -D -N {node}")
-    wait_for("the nodes", lambda: nodes_idle(len(nodes)), seconds=60)
+    wait_for("the nodes", lambda: nodes_idle(len(nodes)))
 
 
 def start(name: str, *command: str, user: str | None = None) -> None:
@@ -213,13 +212,17 @@ def start(name: str, *command: str, user: str | None = None) -> None:
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, user=user, group=user,
             extra_groups=[] if user else None, start_new_session=True,
         )  # fmt: skip
-    daemons[name] = process.pid
-    Path("/run/daemons.json").write_text(json.dumps(daemons))
+    daemons[name] = process
+    pids = {name: process.pid for name, process in daemons.items()}
+    Path("/run/daemons.json").write_text(json.dumps(pids))
 
 
-def wait_for(what: str, ready: Callable[[], bool], seconds: float = 30) -> None:
+def wait_for(what: str, ready: Callable[[], bool], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not ready():
+        for name, process in daemons.items():
+            if process.poll() is not None:
+                raise OSError(f"{name} ended with exit code {process.returncode}")
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what} did not come up within {seconds:.0f} seconds")
         time.sleep(0.05)

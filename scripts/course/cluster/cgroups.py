@@ -5,6 +5,7 @@ In version 2 there is one tree. The corner is a folder at the top of each tree. 
 the cluster is in it, so it also tells which processes these are.
 """
 
+import ctypes
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from course.cluster.errors import ClusterError
 
 TOP = Path("/sys/fs/cgroup")
 CONTROLLERS = ["freezer", "memory", "devices"]
+V2_CONTROLLERS = "+cpuset +cpu +memory +pids"
+CLONE_NEWCGROUP = 0x02000000  # os.unshare knows it, but only since Python 3.12.
 
 
 def version() -> int:
@@ -30,9 +33,11 @@ def make(name: str) -> None:
     """Make the corner. Raise ClusterError where this machine does not allow it."""
     try:
         if version() == 2:
-            (TOP / "cgroup.subtree_control").write_text("+cpuset +cpu +memory +pids")
-        for corner in corners(name):
-            corner.mkdir(exist_ok=True)
+            (TOP / "cgroup.subtree_control").write_text(V2_CONTROLLERS)
+            (TOP / name / "daemons").mkdir(parents=True, exist_ok=True)
+        else:
+            for corner in corners(name):
+                corner.mkdir(exist_ok=True)
     except OSError as error:
         raise ClusterError(
             f"This machine's cgroups cannot be used ({error}). Slurm needs them to track jobs."
@@ -42,7 +47,27 @@ def make(name: str) -> None:
 def enter(name: str, pid: int) -> None:
     """Put the process `pid` into the corner; its children will be there, too."""
     for corner in corners(name):
-        (corner / "cgroup.procs").write_text(str(pid))
+        # In version 2 only a group without processes of its own can have groups inside.
+        group = corner / "daemons" if version() == 2 else corner
+        (group / "cgroup.procs").write_text(str(pid))
+
+
+def take_for_whole(name: str) -> None:
+    """Let this process, which is in the corner, take the corner for the whole tree.
+
+    That is a cgroup namespace: its top is the group in which the process is at this moment.
+    """
+    top = TOP / name
+    if version() == 2:
+        (top / "cgroup.procs").write_text("0")  # this process
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWCGROUP) != 0:
+        raise OSError(ctypes.get_errno(), "a cgroup namespace is not allowed")
+    if version() == 2:
+        (top / "daemons/cgroup.procs").write_text("0")
+        # Where Slurm makes the groups of the jobs.
+        (top / "system.slice").mkdir()
+        for group in (top, top / "system.slice"):
+            (group / "cgroup.subtree_control").write_text(V2_CONTROLLERS)
 
 
 def processes(name: str) -> set[int]:

@@ -49,6 +49,7 @@ class Cluster:
         Do nothing when it runs already. What a crash left behind is cleaned up first.
         """
         _check_machine()
+        _check_network()
         with self._lock():
             dead = self.dead_daemons()
             if dead == []:
@@ -143,7 +144,13 @@ class Cluster:
         values |= _slurm_values(values["LOGIN_HOST"])
         layer.write(self.run_folder / "layer", values, pip)
         layer.copy_lab(lab, self.run_folder / "layer/etc/skel", practice)
-        settings = {"nodes": NODES, "users": USERS, "values": values, "hub": str(HUB)}
+        settings = {
+            "cgroup": self.cgroup,
+            "nodes": NODES,
+            "users": USERS,
+            "values": values,
+            "hub": str(HUB),
+        }
         (self.run_folder / "settings.json").write_text(json.dumps(settings))
 
     def _boot(self, say: Callable[[str], None]) -> None:
@@ -151,7 +158,7 @@ class Cluster:
         say(f"Starting munge, MariaDB, slurmdbd, slurmctld and the nodes {' and '.join(NODES)}")
         cgroups.make(self.cgroup)
         answer, answer_inside = os.pipe()
-        namespaces = ["--mount", "--pid", "--fork", "--uts", "--ipc", "--cgroup"]
+        namespaces = ["--mount", "--pid", "--fork", "--uts", "--ipc"]
         boot = [PYTHON, "-B", "-m", "course.cluster.boot", str(answer_inside)]
         with (self.run_folder / "log/boot.log").open("w") as log:
             subprocess.Popen(
@@ -203,6 +210,16 @@ def _check_machine() -> None:
         )
 
 
+def _check_network() -> None:
+    try:  # As Slurm looks up its own names.
+        socket.getaddrinfo("127.0.0.1", None, socket.AF_INET, flags=socket.AI_ADDRCONFIG)
+    except socket.gaierror as error:
+        raise ClusterError(
+            "This machine has no network address but the loopback one, and Slurm does not start "
+            "like that. Connect it to a network, any one will do, and start again."
+        ) from error
+
+
 def _practice_values(pip: dict[str, dict[str, str]]) -> dict[str, str]:
     """The course values that differ on the practice cluster."""
     # A machine with package sources of its own has torch there, too.
@@ -214,6 +231,8 @@ def _practice_values(pip: dict[str, dict[str, str]]) -> dict[str, str]:
         "TORCH_INDEX": index,
         "MODEL": model["model"],
         "MODEL_REVISION": model["revision"],
+        # As small as it gets, and longer than the two minutes after which scene 4 wants it to end.
+        "TRAIN_OPTIONS": "--n-layer=1 --batch-size=4 --block-size=32 --steps=100000",
     }
 
 
