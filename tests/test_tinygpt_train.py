@@ -160,7 +160,7 @@ def test_it_refuses_in_a_sentence(tmp_path, options, code, sentence):
 
 def test_too_little_memory_names_the_option_to_lower(tmp_path):
     def little_memory():
-        resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))
+        resource.setrlimit(resource.RLIMIT_AS, (2 * 2**30, 2 * 2**30))
 
     options = [f"--data={short_text(tmp_path)}", f"--out={tmp_path / 'run'}", "--batch-size=1600"]
     more = ["--block-size=16", "--n-embd=512", "--n-layer=1", "--steps=2"]
