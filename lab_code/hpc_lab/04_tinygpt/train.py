@@ -138,7 +138,7 @@ def resume(trainer, settings, path):
     """Go on from the checkpoint at path, if there is one for these settings."""
     if not os.path.exists(path):
         return
-    state = checkpoint.load(path, trainer.device)
+    state = checkpoint.load(path)
     for name, value in settings.items():
         if state["settings"].get(name) != value:
             sys.exit(
