@@ -182,6 +182,7 @@ def test_when_nothing_more_can_be_written_the_last_checkpoint_stays(tmp_path):
     assert is_one_sentence(result.stderr)
     assert result.returncode == 1
     assert checkpoint.read_bytes() == good
+    assert not list((tmp_path / "run").glob("*.part"))
 
 
 def test_other_settings_in_the_same_folder_are_refused(trained):

@@ -40,7 +40,7 @@ RULES = {
         "a model's name, such as Qwen/Qwen2.5-0.5B-Instruct",
     ),
     "MODEL_REVISION": (r"[0-9a-f]{40}", "a commit: 40 digits and letters from a to f"),
-    "TRAIN_OPTIONS": (r"[A-Za-z0-9_.= -]*", "options such as --max-steps 500, or empty"),
+    "TRAIN_OPTIONS": (r"[A-Za-z0-9_.= -]*", "options such as --steps 500, or empty"),
 }
 
 

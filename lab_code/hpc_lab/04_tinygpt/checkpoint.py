@@ -5,6 +5,7 @@ never changed in place. The new one is written beside it and takes its name when
 the disk. Until then the old one stays.
 """
 
+import contextlib
 import fcntl
 import io
 import os
@@ -26,6 +27,8 @@ def write_file(path, data):
             os.fsync(file.fileno())  # ... and from there to the disk
         os.replace(unfinished, path)  # one single step: there is the old file, or the new one
     except OSError as error:
+        with contextlib.suppress(OSError):
+            os.remove(unfinished)  # a full disk needs every byte
         sys.exit(
             f"Could not save {path}: {error.strerror}. What was saved before is still there. "
             "Make room or choose another folder with --out, then start again."
