@@ -309,7 +309,11 @@ def define_env(env) -> None:
             raise PageError(f"The kept log has no answer to this prompt: {prompt}")
         # HTML, so that nothing that a model says is taken for Markdown.
         lines = [escape(line) for line in log.answers[prompt].splitlines() if line]
-        return "<blockquote>" + "".join(f"<p>{line}</p>" for line in lines) + "</blockquote>"
+        return (
+            '<blockquote class="said">'
+            + "".join(f"<p>{line}</p>" for line in lines)
+            + "</blockquote>"
+        )
 
     @env.macro
     def said_how() -> str:
