@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from course.cluster import Cluster
 from course.scenes import ROOT
 
-# Tests press Ctrl+C. Started in the background, pytest would ignore it, and so would what it starts.
+# Tests press Ctrl+C. Started in the background, pytest would ignore it, and all that it starts too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CHROMIUM_FLAGS = [
