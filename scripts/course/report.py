@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from course.scenes import LAB, ROOT, Scene, Take
+from course.scenes import LAB, NOT_SHIPPED, ROOT, Scene, Take
 
 REPORTS = ROOT / "lab_code/scenes/reports"
 
@@ -32,9 +32,12 @@ def digest(scene: Scene, take: Take, lab: Path = LAB) -> str:
     for terminal in told["terminals"]:
         del terminal["intro"]
     whole = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
-    for folder in sorted({"00_setup", scene.lab}):
+    folders = {"00_setup", scene.lab}
+    if scene.lab == "05_sweep":
+        folders.add("04_tinygpt")  # its train.py does the work
+    for folder in sorted(folders):
         for file in sorted((lab / folder).rglob("*")):
-            if file.is_file() and "__pycache__" not in file.parts:
+            if file.is_file() and not set(file.parts) & set(NOT_SHIPPED):
                 whole.update(f"\0{file.relative_to(lab)}\0".encode() + file.read_bytes())
     return whole.hexdigest()[:16]
 
@@ -47,12 +50,12 @@ def load_reports(folder: Path = REPORTS) -> dict[str, list[Played]]:
         for name, entry in report["takes"].items():
             day = date.fromisoformat(entry["day"])
             played.setdefault(name, []).append(
-                Played(report["cluster"], report["slurm"], day, entry["gpu"], entry["digest"])
+                Played(report["cluster"], entry["slurm"], day, entry["gpu"], entry["digest"])
             )
     return played
 
 
-def write_report(path: Path, cluster: str, slurm: str, takes: dict[str, Played]) -> None:
+def write_report(path: Path, cluster: str, takes: dict[str, Played]) -> None:
     """Write the entries of one cluster, and keep those of takes that were not played now."""
     entries = {}
     if path.exists():
@@ -60,9 +63,10 @@ def write_report(path: Path, cluster: str, slurm: str, takes: dict[str, Played])
     for name, played in takes.items():
         entries[name] = {
             "day": played.day.isoformat(),
+            "slurm": played.slurm,
             "gpu": played.gpu,
             "digest": played.digest,
         }
-    report = {"cluster": cluster, "slurm": slurm, "takes": dict(sorted(entries.items()))}
+    report = {"cluster": cluster, "takes": dict(sorted(entries.items()))}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

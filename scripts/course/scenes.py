@@ -34,6 +34,8 @@ from course.values import load_values
 ROOT = Path(__file__).resolve().parents[2]
 SCENES = ROOT / "lab_code/scenes"
 LAB = ROOT / "lab_code/hpc_lab"
+# What trying the labs leaves in their folders. It is not part of them.
+NOT_SHIPPED = ("__pycache__", "logs", "runs", ".workspace")
 
 # The reader's login until the reader enters one. ZIH's own way to write it.
 DEFAULT_LOGIN = "<zih-login>"
@@ -333,6 +335,8 @@ class _Loader:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             raise self.error(mark.line + 1, f"This is not YAML: {error.problem}.") from None
+        if node is None:
+            raise self.error(1, "The file is empty. Another scene's file shows what belongs in it.")
         self._refuse_double_keys(node)
         try:
             scene = Scene.model_validate(data)
@@ -351,7 +355,7 @@ class _Loader:
                 raise self.error(line, f"'after: {take.after}' names no earlier take.")
             ids.append(take.id)
             self._complete_take(take, node, ("takes", index))
-        self._complete_prose(scene, node)
+        self._check_prose(scene, node)
         for index, quote in enumerate(scene.quotes):
             self._check_quote(scene, quote, _line_of(node, ("quotes", index)))
         return scene
@@ -482,13 +486,23 @@ class _Loader:
         for text in (*texts, *proof.shows.values()):
             self._parts(text or "", line)
 
-    def _complete_prose(self, scene: Scene, node: yaml.Node) -> None:
-        """Course values in prose are looked up when it is shown; unknown ones are refused here."""
+    def _check_prose(self, scene: Scene, node: yaml.Node) -> None:
+        """Prose may hold course values, which are filled in when it is shown, and nothing else."""
         for field in ("intro", "outro", "remember"):
-            self._parts(getattr(scene, field), _line_of(node, (field,)))
+            self._prose(getattr(scene, field), _line_of(node, (field,)))
         for index, take in enumerate(scene.takes):
-            for field in ("intro", "why"):
-                self._parts(getattr(take, field), _line_of(node, ("takes", index, field)))
+            for field in ("intro", "why", "went_wrong", "rule"):
+                self._prose(getattr(take, field), _line_of(node, ("takes", index, field)))
+            for number, terminal in enumerate(take.terminals):
+                where = ("takes", index, "terminals", number, "intro")
+                self._prose(terminal.intro, _line_of(node, where))
+
+    def _prose(self, text: str, line: int) -> None:
+        for part in self._parts(text, line):
+            if isinstance(part, Number):
+                raise self.error(
+                    line, f"<<{part.name}>> is known in transcripts only, not in prose."
+                )
 
     def _check_quote(self, scene: Scene, quote: Quote, line: int) -> None:
         file = LAB / quote.file

@@ -6,6 +6,7 @@ out the lab's files as a student has them.
 
 import getpass
 import io
+import os
 import shutil
 import subprocess
 import tarfile
@@ -13,11 +14,10 @@ import tempfile
 from pathlib import Path
 
 from course.cluster import Cluster
-from course.scenes import LAB
+from course.scenes import LAB, NOT_SHIPPED, ROOT
 from course.values import load_values
 
 LAB_FOLDER = "behind-llms-lab/hpc_lab"  # in a student's home
-_NOT_SHIPPED = ("__pycache__", "logs")  # what playing and testing leaves in the checkout's lab
 
 
 class Practice:
@@ -67,7 +67,7 @@ class Practice:
 
     @staticmethod
     def _shipped(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        return None if set(Path(entry.name).parts) & set(_NOT_SHIPPED) else entry
+        return None if set(Path(entry.name).parts) & set(NOT_SHIPPED) else entry
 
 
 class Here:
@@ -82,9 +82,14 @@ class Here:
         self.name = self.values["CLUSTER"].capitalize()
         self.user = getpass.getuser()
         self._home = Path.home() / "behind-llms-rehearsal"
+        self._home.mkdir(exist_ok=True)
 
     def shell_command(self, user: str) -> list[str]:
-        return ["env", f"HOME={self._home}", "bash", "--login"]
+        # Without this checkout's own Python, which a student does not have.
+        folders = os.environ["PATH"].split(":")
+        path = ":".join(folder for folder in folders if not Path(folder).is_relative_to(ROOT))
+        clean = ["env", "--unset=PYTHONPATH", f"PATH={path}", f"HOME={self._home}"]
+        return [*clean, "bash", "--login"]
 
     def run(self, user: str, command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -100,7 +105,7 @@ class Here:
         """Put the lab into the rehearsal's home anew."""
         target = self._home / LAB_FOLDER
         shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(self._lab, target, ignore=shutil.ignore_patterns(*_NOT_SHIPPED))
+        shutil.copytree(self._lab, target, ignore=shutil.ignore_patterns(*NOT_SHIPPED))
 
     def clean_home(self) -> None:
         """Remove what a take left in the rehearsal's home outside the lab's folder."""
