@@ -23,7 +23,7 @@ ASK = f"--account={ACCOUNT} --nodes=1 --ntasks=1 --time=00:05:00"
 USERS = ["marie", "martin"]
 
 
-def wait_for(condition: Callable[[], object], what: str, seconds: float = 60) -> object:
+def wait_for(condition: Callable[[], object], what: str, seconds: float = 180) -> object:
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, f"{what}: not within {seconds} seconds"
