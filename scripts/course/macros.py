@@ -6,6 +6,8 @@
     {{ learned() }}                     the table of what Marie and Martin learned
     {{ open_quotes() }}                 what scenes quote from files that do not exist yet
 
+Those of the pages around the story are in pages.py.
+
 After the build it writes scenes.json, the index of the scenes.
 """
 
@@ -20,6 +22,7 @@ from markupsafe import Markup
 from mkdocs.exceptions import PluginError
 from mkdocs_macros.errors import format_error
 
+from course.pages import PageError, define_pages
 from course.report import Played, digest, load_reports
 from course.scenes import (
     LAB,
@@ -27,17 +30,16 @@ from course.scenes import (
     Part,
     Scene,
     SceneError,
+    Session,
     Take,
     Terminal,
     Text,
+    TranscriptFile,
     fill_values,
+    load_pages,
     load_scenes,
 )
 from course.values import ValuesError, load_values
-
-
-class PageError(Exception):
-    """A page asks for something that does not exist."""
 
 
 @format_error.register
@@ -144,6 +146,7 @@ def define_env(env) -> None:
     try:
         values = load_values(LAB / "00_setup/course.env")
         scenes = load_scenes(values=values)
+        pages = load_pages(values=values)
     except (SceneError, ValuesError) as error:
         raise PluginError(str(error)) from None
     env.scenes = scenes
@@ -153,8 +156,10 @@ def define_env(env) -> None:
     def prose(text: str) -> Markup:
         return Markup(fill_values(text, values))  # Markdown of our own, not to be escaped
 
-    def when_played(scene: Scene, take: Take) -> str:
-        entries = reports.get(f"{scene.number}/{take.id}", [])
+    def when_played(scene: TranscriptFile, take: Session) -> str:
+        if take.not_played:
+            return f"Not played: {take.not_played}"
+        entries = reports.get(f"{scene.name}/{take.id}", [])
         return played(entries, digest(scene, take), values["CLUSTER"].capitalize())
 
     def link(scene: Scene) -> str:
@@ -176,6 +181,7 @@ def define_env(env) -> None:
         when_played=when_played,
     )
     template = templates.get_template("scene.md").module
+    define_pages(env, scenes, pages, templates, values)
 
     def find(number: int) -> Scene:
         if number not in by_number:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from course.scenes import LAB, ROOT, Scene, Take
+from course.scenes import LAB, ROOT, Session, TranscriptFile
 
 REPORTS = ROOT / "lab_code/scenes/reports"
 
@@ -26,13 +26,14 @@ class Played:
     digest: str
 
 
-def digest(scene: Scene, take: Take, lab: Path = LAB) -> str:
+def digest(scene: TranscriptFile, take: Session, lab: Path = LAB) -> str:
     """Of all that decides what a take shows: what is typed and told, and the lab's files."""
-    told = take.model_dump(mode="json", exclude={"intro", "why", "title", "went_wrong", "rule"})
+    prose = {"intro", "why", "title", "went_wrong", "rule", "message", "cause", "remedy"}
+    told = take.model_dump(mode="json", exclude=prose)
     for terminal in told["terminals"]:
         del terminal["intro"]
     whole = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
-    for folder in sorted({"00_setup", scene.lab}):
+    for folder in sorted(scene.labs):
         for file in sorted((lab / folder).rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts:
                 whole.update(f"\0{file.relative_to(lab)}\0".encode() + file.read_bytes())
