@@ -8,7 +8,8 @@
     {{ options("04_tinygpt/settings.py") }}                 a table of all its options
     {{ command("squeue --me") }}                            a command that stands in the story
     {{ remembers() }}                                       the Remembers of all scenes
-    {{ machines() }}, {{ limits() }}, {{ fact("alpha", "nodes") }}    from docs/machines.yaml
+    {{ machines_table() }}, {{ machines_list() }}           the clusters, from docs/machines.yaml
+    {{ fact("limits", "days") }}, {{ source("limits", "days") }}    one fact, its source and month
 
 What a page asks for and is not there any more fails the build.
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import escape
 
+from course.machines import Fact, load_facts, machines_list, machines_table
 from course.scenes import LAB, Scene, TranscriptFile, Troubles
 
 
@@ -145,10 +147,29 @@ def define_pages(
     def line(name: str, start: str) -> str:
         return f"`{line_of(name, start)}`"
 
+    facts = load_facts()
+
+    def find_fact(group: str, name: str) -> Fact:
+        try:
+            return facts[group][name]
+        except KeyError:
+            raise PageError(f"machines.yaml has no fact {group}, {name}.") from None
+
+    @env.macro
+    def fact(group: str, name: str) -> str:
+        value = find_fact(group, name).value
+        return f"{value:,}" if isinstance(value, int) and value >= 10_000 else str(value)
+
+    @env.macro
+    def source(group: str, name: str) -> str:
+        return find_fact(group, name).source
+
     _plain: dict[str, Callable[..., object]] = {
         "listing": listing,
         "default": default_of,
         "options": options_table,
+        "machines_table": lambda: machines_table(facts),
+        "machines_list": lambda: machines_list(facts),
     }
     for name, function in _plain.items():
         env.macro(function, name)
