@@ -22,6 +22,7 @@ from markupsafe import Markup
 from mkdocs.exceptions import PluginError
 from mkdocs_macros.errors import format_error
 
+from course import bundle
 from course.pages import PageError, define_pages
 from course.report import Played, digest, load_reports
 from course.scenes import (
@@ -234,5 +235,7 @@ def define_env(env) -> None:
 
 def on_post_build(env) -> None:
     """Called by mkdocs-macros when the site is written."""
+    site = Path(env.conf["site_dir"])
+    site.joinpath(bundle.NAME).write_bytes(env.bundle)
     index = json.dumps(scene_index(env.scenes), ensure_ascii=False, indent=2)
-    Path(env.conf["site_dir"], "scenes.json").write_text(index + "\n", encoding="utf-8")
+    site.joinpath("scenes.json").write_text(index + "\n", encoding="utf-8")

@@ -1,6 +1,7 @@
 """The macros of the pages around the story.
 
     {{ session("1-hello", "submit") }}                      a session: commands and their output
+    {{ word("setup", "install", "--gres=") }}               a word of a session's command
     {{ troubles("submitting") }}                            the troubles of one kind
     {{ listing("01_hello/hello.sbatch") }}                  a lab file
     {{ line("01_hello/hello.sbatch", "#SBATCH --time=") }}  its one line that starts like this
@@ -8,6 +9,7 @@
     {{ options("04_tinygpt/settings.py") }}                 a table of all its options
     {{ command("squeue --me") }}                            a command that stands in the story
     {{ remembers() }}                                       the Remembers of all scenes
+    {{ bundle_checksum() }}                                 of the file that students download
     {{ machines_table() }}, {{ machines_list() }}           the clusters, from docs/machines.yaml
     {{ fact("limits", "days") }}, {{ source("limits", "days") }}    one fact, its source and month
 
@@ -15,12 +17,14 @@ What a page asks for and is not there any more fails the build.
 """
 
 import ast
+import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jinja2
 from markupsafe import escape
 
+from course.bundle import make_bundle
 from course.machines import Fact, load_facts, machines_list, machines_table
 from course.scenes import LAB, Scene, TranscriptFile, Troubles
 
@@ -127,6 +131,15 @@ def define_pages(
             raise PageError(f"{name} has no session '{session_id}'. There are: {known}.") from None
 
     @env.macro
+    def word(name: str, session_id: str, start: str) -> str:
+        page = find(name, TranscriptFile)
+        words = {word for command in page.take(session_id).commands for word in command.split()}
+        found = [word for word in words if word.startswith(start)]
+        if len(found) != 1:
+            raise PageError(f"{len(found)} words of {name}, {session_id} start with '{start}'.")
+        return f"<code>{escape(found[0])}</code>"
+
+    @env.macro
     def troubles(name: str) -> str:
         return str(template.troubles_section(find(name, Troubles)))
 
@@ -163,6 +176,13 @@ def define_pages(
     @env.macro
     def source(group: str, name: str) -> str:
         return find_fact(group, name).source
+
+    bundle = make_bundle()
+    env.bundle = bundle
+
+    @env.macro
+    def bundle_checksum() -> str:
+        return hashlib.sha256(bundle).hexdigest()
 
     _plain: dict[str, Callable[..., object]] = {
         "listing": listing,

@@ -437,7 +437,8 @@ class _Loader:
             first = _line_of(node, (*here, "transcript")) + 1  # below the line of the |
             terminal._lines = tuple(self._transcript(terminal.transcript, first))
             terminal._title_parts = self._parts(terminal.title, _line_of(node, (*here, "title")))
-            self._match_directions(terminal, node, here)
+            if not take.not_played:
+                self._match_directions(terminal, node, here)
         for field in ("proof", "without_gpu"):
             for index, proof in enumerate(getattr(take, field)):
                 self._check_proof(proof, _line_of(node, (*where, field, index)))
