@@ -3,7 +3,7 @@
     {{ session("1-hello", "submit") }}                      a session: commands and their output
     {{ word("setup", "install", "--gres=") }}               a word of a session's command
     {{ troubles("submitting") }}                            the troubles of one kind
-    {{ listing("01_hello/hello.sbatch") }}                  a lab file
+    {{ listing("01_hello/hello.sbatch") }}                  a lab file; also folded_listing
     {{ line("01_hello/hello.sbatch", "#SBATCH --time=") }}  its one line that starts like this
     {{ default("04_tinygpt/settings.py", "--steps") }}      the default of a program's option
     {{ options("04_tinygpt/settings.py") }}                 a table of all its options
@@ -18,6 +18,7 @@ What a page asks for and is not there any more fails the build.
 
 import ast
 import hashlib
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -103,6 +104,12 @@ def listing(name: str, lab: Path = LAB) -> str:
     return f'```{language} title="{name}"\n{lab_file(name, lab).rstrip()}\n```'
 
 
+def folded_listing(name: str, lab: Path = LAB) -> str:
+    """A lab file that shows its name, and its text when it is opened."""
+    block = textwrap.indent(listing(name, lab), "    ")
+    return f'??? note "The whole file: {name}"\n\n{block}\n'
+
+
 def define_pages(
     env,
     scenes: Sequence[Scene],
@@ -186,6 +193,7 @@ def define_pages(
 
     _plain: dict[str, Callable[..., object]] = {
         "listing": listing,
+        "folded_listing": folded_listing,
         "default": default_of,
         "options": options_table,
         "machines_table": lambda: machines_table(facts),
