@@ -27,7 +27,7 @@ from markupsafe import escape
 
 from course.bundle import make_bundle
 from course.machines import Fact, load_facts, machines_list, machines_table
-from course.scenes import LAB, Scene, TranscriptFile, Troubles
+from course.scenes import LAB, Scene, TranscriptFile, Troubles, fill_values
 
 
 class PageError(Exception):
@@ -120,6 +120,7 @@ def define_pages(
     """Define the macros. `templates` has the globals that scene.md needs."""
     by_name = {page.name: page for page in pages}
     templates.globals["prompts"] = prompts(values)
+    templates.globals["filled"] = lambda text: fill_values(text, values)
     template = templates.get_template("session.md").module
 
     def find(name: str, kind: type[TranscriptFile]) -> TranscriptFile:

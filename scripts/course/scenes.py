@@ -460,9 +460,10 @@ class _Loader:
             line.text
             for terminal in trouble.terminals
             for line in terminal.lines
-            if line.kind == "output" and not line.hidden
+            if line.kind in ("output", "direction") and not line.hidden
         ]
-        for text in trouble.message.splitlines():
+        for raw in trouble.message.splitlines():
+            text = shown(self._parts(raw, line))
             if not any(text in shown_line for shown_line in shown_lines):
                 raise self.error(line, f"No output shows the message: {text}")
 
