@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the commands in this folder: it goes to the top of the checkout and
 # offers the two functions that set up what a command needs.
 set -euo pipefail

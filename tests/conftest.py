@@ -10,8 +10,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from course.cluster import Cluster
 from course.scenes import ROOT
 
 CHROMIUM_FLAGS = [
@@ -40,6 +41,38 @@ def checkout(tmp_path: Path) -> Path:
     return copy
 
 
+def new_cluster(folder: Path) -> Cluster:
+    """A practice cluster of its own, so that one that somebody is using goes on."""
+    packages = ROOT / "build/cluster/packages"
+    packages.mkdir(parents=True, exist_ok=True)
+    (folder / "build/cluster").mkdir(parents=True)
+    (folder / "build/cluster/packages").symlink_to(packages)
+    for name in ("scripts", "lab_code"):
+        (folder / name).symlink_to(ROOT / name)
+    return Cluster(folder)
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A running practice cluster."""
+    if os.geteuid() != 0:
+        pytest.skip("not run: the practice cluster needs root")
+    practice = new_cluster(tmp_path_factory.mktemp("cluster"))
+    # A setting of pip, to see that the cluster's users have those of who starts it.
+    settings = os.environ | {"PIP_RETRIES": "7"}
+    subprocess.run([practice.checkout / "scripts/cluster", "start"], env=settings, check=True)
+    yield practice
+    practice.stop()
+
+
+@pytest.fixture
+def idle_cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A practice cluster that is not started yet."""
+    practice = new_cluster(tmp_path)
+    yield practice
+    practice.stop()
+
+
 @pytest.fixture(scope="session")
 def site() -> Path:
     """The folder of the site, built as scripts/build does it."""
@@ -56,7 +89,12 @@ def published() -> list[str]:
 
 @pytest.fixture(scope="session")
 def page_addresses(published: list[str]) -> list[str]:
-    return [address for address in published if "#" not in address]
+    """The pages to read: no anchors, no data, no short addresses, which lead away at once."""
+    return [
+        address
+        for address in published
+        if address.endswith("/") and not address.startswith("/s/")
+    ]
 
 
 class _QuietHandler(SimpleHTTPRequestHandler):
@@ -82,3 +120,20 @@ def browser() -> Iterator[Browser]:
         chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=flags)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture
+def context(browser: Browser, site_url: str) -> Iterator[BrowserContext]:
+    """A reader's browser that lets the site write to the clipboard, and the test read it."""
+    context = browser.new_context(
+        base_url=site_url, permissions=["clipboard-read", "clipboard-write"]
+    )
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def story(context: BrowserContext) -> Page:
+    page = context.new_page()
+    page.goto("/story/")
+    return page

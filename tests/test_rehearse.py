@@ -1,32 +1,22 @@
 """The takes, played on the practice cluster; and that each lie about them is caught."""
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from course.cluster import Cluster
 from course.play import Failure, SceneRehearsal
 from course.rehearse import chosen, is_written, rehearse
 from course.report import digest, load_reports
-from course.scenes import LAB, SCENES, load_scenes
+from course.scenes import LAB, ROOT, SCENES, load_scenes
 from course.sites import Practice
 
 ALL = [(scene, take) for scene in load_scenes() if is_written(scene) for take in scene.takes]
 
 
-@pytest.fixture(scope="module")
-def cluster(root):
-    """A fresh practice cluster; it is stopped at the end."""
-    practice = Cluster()
-    practice.stop()
-    practice.start()
-    yield practice
-    practice.stop()
-
-
 def test_every_take_is_played_as_told(cluster, tmp_path):
-    entries, failures = rehearse(Practice(), chosen(load_scenes(), []), recordings=tmp_path)
+    entries, failures = rehearse(Practice(cluster), chosen(load_scenes(), []), recordings=tmp_path)
     assert not failures, "\n\n".join(failures)
     kept = load_reports()
     for scene, take in ALL:
@@ -120,8 +110,42 @@ def test_a_lie_is_caught_in_its_take(name, cluster, tmp_path: Path):
         text = text.replace('    rule: "`#SBATCH` lines are orders."\n', "")
     copy.write_text(text)
     [(scene, takes)] = chosen(load_scenes(scenes), [caught])
-    with SceneRehearsal(Practice(lab), scene, tmp_path) as rehearsal:
+    with SceneRehearsal(Practice(cluster, lab), scene, tmp_path) as rehearsal:
         for take in takes[:-1]:
             rehearsal.play(take)
         with pytest.raises(Failure, match=caught):
             rehearsal.play(takes[-1])
+
+
+def test_update_writes_what_the_cluster_printed_into_the_scene(cluster, tmp_path: Path):
+    scenes = tmp_path / "scenes"
+    shutil.copytree(SCENES, scenes)
+    file = scenes / "01_hello.yaml"
+    told = file.read_text()
+    file.write_text(told.replace("CPUs I may use    : 4   <-", "CPUs I may use    : 5   <-"))
+    takes = chosen(load_scenes(scenes), ["1"])
+    _, failures = rehearse(Practice(cluster), takes, update=True, recordings=tmp_path)
+    assert len(failures) == 1
+    assert "+CPUs I may use    : 4   <- what Slurm allocated to me" in failures[0]
+    assert "CPUs I may use    : 4   <- what Slurm allocated to me\n" in file.read_text()
+    assert "<<job2 = 1234568>>" in file.read_text()
+    _, failures = rehearse(
+        Practice(cluster), chosen(load_scenes(scenes), ["1"]), recordings=tmp_path
+    )
+    assert not failures
+
+
+def test_a_name_that_no_take_has_is_refused():
+    result = subprocess.run(
+        [ROOT / "scripts/rehearse", "--on", "here", "1/lunch"], capture_output=True, text=True
+    )
+    assert result.returncode == 1
+    assert result.stderr == "There is no take '1/lunch'. lab_code/scenes/ has their names.\n"
+
+
+def test_nothing_is_submitted_on_this_machines_own_slurm_without_yes():
+    result = subprocess.run(
+        [ROOT / "scripts/rehearse", "--on", "here", "1"], capture_output=True, text=True
+    )
+    assert result.returncode == 1
+    assert result.stderr == "This submits the jobs of 2 takes on this machine's Slurm. Add --yes.\n"

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 SCENES = range(7)
 
@@ -12,23 +12,6 @@ SCENES = range(7)
 @pytest.fixture(scope="module")
 def takes(site) -> list[dict]:
     return json.loads((site / "scenes.json").read_text(encoding="utf-8"))["takes"]
-
-
-@pytest.fixture
-def context(browser: Browser, site_url: str):
-    """A reader's browser that lets the site write to the clipboard, and the test read it."""
-    context = browser.new_context(
-        base_url=site_url, permissions=["clipboard-read", "clipboard-write"]
-    )
-    yield context
-    context.close()
-
-
-@pytest.fixture
-def story(context: BrowserContext) -> Page:
-    page = context.new_page()
-    page.goto("/story/")
-    return page
 
 
 def block(page: Page, take: dict) -> Locator:
@@ -75,6 +58,9 @@ def test_a_failing_take_has_no_button(story, takes):
 
 def test_every_button_has_its_own_accessible_name(story):
     names = re.findall(r"button (.*?):?$", story.locator("body").aria_snapshot(), re.MULTILINE)
+    # Each placeholder is a button, too. Those of one name do the same.
+    placeholders = {f'"{name}"' for name in story.locator(".value").all_inner_texts()}
+    names = [name for name in names if name not in placeholders]
     assert len(names) > 30
     assert sorted(name for name in set(names) if names.count(name) > 1) == []
 

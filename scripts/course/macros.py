@@ -4,29 +4,40 @@
     {{ take(1, "no-log-folder") }}      one take
     {{ scene_source(1, "mkdir-first") }} the same take, as its file has it
     {{ learned() }}                     the table of what Marie and Martin learned
+    {{ value("CLUSTER") }}              a course value, or the reader's LOGIN
+    {{ code("ssh <<LOGIN>>@<<SSH_HOST>>") }} the same within code
+    {{ page_addresses() }}              all pages, to link
+    {{ scene_addresses() }}             all scenes and takes, to link and to embed
+    {{ scene_index_fields() }}          the fields of scenes.json
     {{ open_quotes() }}                 what scenes quote from files that do not exist yet
 
-Those of the pages around the story are in pages.py.
+Those of the pages around the story are in page_macros.py.
 
 After the build it writes scenes.json, the index of the scenes.
 """
 
 import json
 import posixpath
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from mkdocs.exceptions import PluginError
+from mkdocs.utils import get_relative_url
 from mkdocs_macros.errors import format_error
 
 from course import bundle
-from course.pages import PageError, define_pages
+from course.embeds import css_height, load_heights
+from course.page_macros import PageError, define_page_macros
 from course.report import Played, digest, load_reports
 from course.scenes import (
+    DEFAULT_LOGIN,
     LAB,
+    ROOT,
     Line,
     Part,
     Scene,
@@ -36,11 +47,15 @@ from course.scenes import (
     Terminal,
     Text,
     TranscriptFile,
-    fill_values,
     load_pages,
     load_scenes,
 )
-from course.values import ValuesError, load_values
+from course.values import ValuesError, check_values, load_values
+
+VALUE = re.compile(r"<<([A-Z_]+)>>")
+CODE_WITH_VALUE = re.compile(r"`([^`\n]*<<[A-Z_]+>>[^`\n]*)`")
+SCHEMA = ROOT / "docs/scenes.schema.json"
+READERS_OWN = ("LOGIN", "ACCOUNT")  # a script fills in what the reader has entered
 
 
 @format_error.register
@@ -93,6 +108,37 @@ def words(parts: tuple[Part, ...]) -> list[list[Part]]:
     return result
 
 
+def value_html(name: str, text: str) -> str:
+    """A value in a sentence or in code. The reader may have an own login and account."""
+    if name not in READERS_OWN:
+        return literal_html(text)
+    return f'<span class="value" data-value="{name}">{literal_html(text)}</span>'
+
+
+def literal_html(text: str) -> str:
+    """Text in which neither HTML nor Markdown sees a sign of its own."""
+    return re.sub(r"[^\w ./-]|_", lambda match: f"&#{ord(match[0])};", text)
+
+
+def frame_height(embed: str) -> tuple[int, str]:
+    """The height of the frame around an embed: for any width in pixels, and as CSS."""
+    heights = load_heights().get(embed)
+    if heights is None:  # a new one: scripts/measure-embeds needs a built site
+        return 800, "800px"
+    return heights[0], css_height(heights)
+
+
+def pages_of(nav: list) -> Iterator[tuple[str, str]]:
+    """Title and address of each page of MkDocs' navigation."""
+    for entry in nav:
+        for title, target in entry.items():
+            if isinstance(target, list):
+                yield from pages_of(target)
+            else:
+                path = target.removesuffix(".md")
+                yield title, "" if path == "index" else f"{path}/"
+
+
 def page_name(scene: Scene) -> str:
     return "the Setup page" if scene.number == 0 else f"exercise {scene.number}"
 
@@ -120,12 +166,14 @@ def played(entries: list[Played], wanted: str, cluster: str) -> str:
 
 
 def scene_index(scenes: list[Scene]) -> dict:
-    """The contents of scenes.json: every take with its address and its commands."""
+    """The contents of scenes.json, as docs/scenes.schema.json describes it."""
     return {
         "version": 1,
         "takes": [
             {
                 "address": f"/story/#{scene.anchor(take)}",
+                "short_address": f"/s/{scene.number}/",
+                "embed_address": f"/embed/{scene.anchor(take)}/",
                 "scene": scene.number,
                 "scene_title": scene.title,
                 "lab": scene.lab,
@@ -146,27 +194,32 @@ def define_env(env) -> None:
     """Called by mkdocs-macros once a build."""
     try:
         values = load_values(LAB / "00_setup/course.env")
+        check_values(values)
         scenes = load_scenes(values=values)
         pages = load_pages(values=values)
     except (SceneError, ValuesError) as error:
         raise PluginError(str(error)) from None
     env.scenes = scenes
+    # In sentences the cluster has its name, Alpha, and not its machines' word for it, alpha.
+    shown_values = {"LOGIN": DEFAULT_LOGIN, **values, "CLUSTER": values["CLUSTER"].capitalize()}
     reports = load_reports()
     by_number = {scene.number: scene for scene in scenes}
 
     def prose(text: str) -> Markup:
-        return Markup(fill_values(text, values))  # Markdown of our own, not to be escaped
+        text = CODE_WITH_VALUE.sub(lambda match: code(match[1]), text)
+        text = VALUE.sub(lambda match: value(match[1]), text)
+        return Markup(text)  # Markdown of our own, not to be escaped
 
     def when_played(scene: TranscriptFile, take: Session) -> str:
         if take.not_played:
             return f"Not played: {take.not_played}"
         entries = reports.get(f"{scene.name}/{take.id}", [])
-        return played(entries, digest(scene, take), values["CLUSTER"].capitalize())
+        return played(entries, digest(scene, take), shown_values["CLUSTER"])
 
-    def link(scene: Scene) -> str:
-        """The scene's page, as seen from the page that shows the scene."""
+    def link(source: str) -> str:
+        """A page's Markdown file, as seen from the page that is being made."""
         here = posixpath.dirname(env.page.file.src_uri)
-        return posixpath.relpath(scene.page.rstrip("/") + ".md", here or ".")
+        return posixpath.relpath(source, here or ".")
 
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -178,11 +231,15 @@ def define_env(env) -> None:
         words=words,
         prose=prose,
         link=link,
+        url=lambda target: get_relative_url(target, env.page.url),
+        site_url=env.conf["site_url"] or "https://…/",
+        height=frame_height,
         page_name=page_name,
         when_played=when_played,
     )
     template = templates.get_template("scene.md").module
-    define_pages(env, scenes, pages, templates, values)
+    define_page_macros(env, scenes, pages, templates, values)
+    address_template = templates.get_template("addresses.md").module
 
     def find(number: int) -> Scene:
         if number not in by_number:
@@ -201,12 +258,42 @@ def define_env(env) -> None:
             ) from None
 
     @env.macro
-    def scene(number: int) -> str:
-        return str(template.scene_section(find(number)))
+    def value(name: str) -> str:
+        try:
+            return value_html(name, shown_values[name])
+        except KeyError:
+            known = ", ".join(shown_values)
+            raise PageError(f"There is no course value {name}. There are: {known}.") from None
 
     @env.macro
-    def take(number: int, take_id: str) -> str:
-        return str(template.take_section(*find_take(number, take_id), 3))
+    def code(text: str) -> str:
+        pieces = VALUE.split(text)  # every other one is a name
+        pieces[0::2] = [literal_html(piece) for piece in pieces[0::2]]
+        pieces[1::2] = [value(name) for name in pieces[1::2]]
+        return f"<code>{''.join(pieces)}</code>"
+
+    @env.macro
+    def scene(number: int, level: int = 2) -> str:
+        return str(template.scene_section(find(number), level))
+
+    @env.macro
+    def take(number: int, take_id: str, level: int = 3) -> str:
+        return str(template.take_section(*find_take(number, take_id), level))
+
+    @env.macro
+    def scene_addresses() -> str:
+        return str(address_template.scene_addresses(scenes))
+
+    @env.macro
+    def page_addresses() -> str:
+        return str(address_template.page_addresses(list(pages_of(env.conf["nav"]))))
+
+    @env.macro
+    def scene_index_fields() -> str:
+        schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+        fields = schema["$defs"]["take"]["properties"].items()
+        rows = [f"| `{name}` | {escape(field['description'])} |" for name, field in fields]
+        return "\n".join(["| field | what it is |", "|---|---|", *rows])
 
     @env.macro
     def scene_source(number: int, take_id: str) -> str:

@@ -95,7 +95,7 @@ class SceneRehearsal:
                 self._set_up_environment()
         shell = self._shell(self.site.user)
         if take.start:
-            self._run_unseen(shell, take.start)
+            self._run_unseen(shell, self.start_line(take))
         home = self._home_files()
         without_gpu = bool(take.without_gpu) and not self.site.has_gpu
         gpu = "none" if without_gpu else ""
@@ -104,7 +104,7 @@ class SceneRehearsal:
                 if step.line.kind == "until":
                     self._wait_for_job(step.line.job, step.line.state)
                 elif without_gpu:
-                    self._type_only(step)
+                    self._type_only(take, step)
                 else:
                     gpu = self._play_command(take, terminal, step) or gpu
         for proof in take.without_gpu if without_gpu else take.proof:
@@ -117,10 +117,18 @@ class SceneRehearsal:
 
     # --- Commands and their output ---
 
+    def start_line(self, take: Session) -> str:
+        """What is typed to get to where the take begins."""
+        return fill(take.start_parts, self.numbers, self.values)
+
+    def command_line(self, take: Session, line: Line) -> str:
+        """What is typed for a command of the take."""
+        return fill(line.parts, self.numbers, self.values)
+
     def _play_command(self, take: Session, terminal: Terminal, step: Step) -> str:
         """Type a command and hold its output against the transcript; return a GPU's name."""
         shell = self._shell(step.line.user or self.site.user)
-        shell.type(fill(step.line.parts, self.numbers, self.values))
+        shell.type(self.command_line(take, step.line))
         expected = step.expected
         code = 0
         press = next((line for line in expected if self._presses(terminal, line)), None)
@@ -148,10 +156,10 @@ class SceneRehearsal:
             gpu = text if proof.gpu else gpu
         return gpu
 
-    def _type_only(self, step: Step) -> None:
+    def _type_only(self, take: Session, step: Step) -> None:
         """Without a GPU: type the command, and capture the numbers of its unseen output only."""
         shell = self._shell(step.line.user or self.site.user)
-        output, _ = shell.run(fill(step.line.parts, self.numbers, self.values), LONGEST_COMMAND)
+        output, _ = shell.run(self.command_line(take, step.line), LONGEST_COMMAND)
         unseen = [line for line in step.expected if line.hidden]
         if unseen:
             match = match_output(unseen, output, self.numbers, self.values)

@@ -9,7 +9,6 @@ from pathlib import Path
 from course.play import RECORDINGS, Edit, Failure, SceneRehearsal
 from course.report import REPORTS, Played, digest, write_report
 from course.scenes import (
-    ROOT,
     SceneError,
     Session,
     TranscriptFile,
@@ -92,7 +91,7 @@ def rehearse(
                     say(f"DIFFERENT   {failure}")
                     if update and rehearsal.edit:
                         _apply(scene.path, rehearsal.edit)
-                        say(f"Updated {scene.path.relative_to(ROOT)}. Look at it, and play again.")
+                        say(f"Updated {scene.path}. Look at it, and play again.")
                     continue
                 done.append(take.id)
                 entries[name] = Played(site.name, slurm, date.today(), gpu, digest(scene, take))
@@ -123,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SceneError as error:
         sys.exit(str(error))
     except KeyError as error:
-        sys.exit(f"There is no take {error}. scenes.json and lab_code/scenes/ have the names.")
+        sys.exit(f"There is no take {error}. lab_code/scenes/ has their names.")
     if options.on == "here" and not options.yes:
         count = sum(len(takes) for _, takes in takes)
         sys.exit(f"This submits the jobs of {count} takes on this machine's Slurm. Add --yes.")

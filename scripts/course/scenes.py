@@ -73,6 +73,10 @@ class Number:
     def text(self) -> str:
         return self.shown
 
+    @property
+    def is_new_job(self) -> bool:
+        return self.first and self.name.startswith("job")
+
 
 @dataclass(frozen=True)
 class Value:
@@ -199,6 +203,12 @@ class Terminal(Model):
         return self._title_parts
 
     @property
+    def new_jobs(self) -> list[Number]:
+        """The numbers of jobs that this terminal is the first to show."""
+        shown = (part for line in self.lines if not line.hidden for part in line.parts)
+        return [part for part in shown if isinstance(part, Number) and part.is_new_job]
+
+    @property
     def commands(self) -> list[str]:
         """The commands that are shown, exactly as they are typed."""
         return [line.text for line in self.lines if line.kind == "command" and not line.hidden]
@@ -312,6 +322,10 @@ class TranscriptFile(Model):
         text = self._path.read_text(encoding="utf-8")
         return {"00_setup"} | {lab.name for lab in LAB.iterdir() if lab.name in text}
 
+    def anchor(self) -> str:
+        """What the ids of its parts begin with."""
+        return self.name
+
     def take(self, take_id: str) -> Session:
         """Raises KeyError where there is no such one."""
         return {take.id: take for take in self.takes}[take_id]
@@ -350,6 +364,11 @@ class Scene(TranscriptFile):
     @property
     def name(self) -> str:
         return str(self.number)
+
+    @property
+    def page_source(self) -> str:
+        """The Markdown file of the scene's page."""
+        return self.page.rstrip("/") + ".md"
 
     def anchor(self, take: Take | None = None) -> str:
         return f"scene-{self.number}" + (f"-{take.id}" if take else "")
@@ -679,8 +698,3 @@ def _load(paths: Iterable[Path], kind: type[_File], values: dict[str, str] | Non
     if values is None:
         values = load_values(LAB / "00_setup/course.env")
     return [_Loader(path, values).load(kind) for path in sorted(paths)]
-
-
-def fill_values(text: str, values: dict[str, str]) -> str:
-    """Prose with its course values filled in."""
-    return re.sub(r"<<([A-Z_]+)>>", lambda match: values[match[1]], text)

@@ -7,6 +7,7 @@ out the lab's files as a student has them.
 import getpass
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from course import bundle
@@ -27,15 +28,14 @@ class Practice:
     helpers = ("martin",)
     has_gpu = False
 
-    def __init__(self, lab: Path = LAB):
+    def __init__(self, cluster: Cluster | None = None, lab: Path = LAB):
+        self._cluster = cluster or Cluster()
         self._lab = lab
-        self._cluster = Cluster()
-        self._values = self._cluster.folder / "course.env"
-        self._values.write_text(self.run(self.user, f"cat {_OWN_VALUES}").stdout, encoding="utf-8")
-
-    @property
-    def values(self) -> dict[str, str]:
-        return load_values(self._values)
+        values = self.run(self.user, f"cat {_OWN_VALUES}").stdout
+        with tempfile.NamedTemporaryFile("w", suffix="course.env") as file:
+            file.write(values)
+            file.flush()
+            self.values = load_values(Path(file.name))
 
     def shell_command(self, user: str) -> list[str]:
         return self._cluster.shell_command(user)

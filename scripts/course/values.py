@@ -19,6 +19,25 @@ SBATCH_OPTIONS = {"account": "ACCOUNT"}
 LINE = re.compile(r"([A-Z_]+)=(?:'([^']*)'|([A-Za-z0-9._/:-]*))")
 
 
+# What each value may be, and how that is called. They stand in commands that people copy, so none
+# has a sign that a shell takes for something else.
+RULES = {
+    "ACCOUNT": (r"[a-z0-9][a-z0-9_-]*", "an account of Slurm, such as p_lv_llmsecrets"),
+    "CLUSTER": (r"[A-Za-z][A-Za-z0-9-]*", "a cluster's name, such as alpha"),
+    "LOGIN_HOST": (r"[A-Za-z0-9.-]+", "a host's name, such as login.alpha"),
+    "SSH_HOST": (r"[A-Za-z0-9.-]+", "a host's name, such as login1.alpha.hpc.tu-dresden.de"),
+    "FILESYSTEM": (r"[A-Za-z0-9_-]+", "a filesystem's name, such as horse"),
+    "WORKSPACE": (r"[A-Za-z0-9_-]+", "a workspace's name, such as llm-lab"),
+    "WORKSPACE_DAYS": (r"[1-9][0-9]{0,3}", "a number of days, such as 100"),
+    "MODULES": (r"[A-Za-z0-9_.+/ -]*", "the names of modules with blanks between them, or empty"),
+    "TORCH_BUILD": (r"cuda|cpu", "cuda or cpu"),
+    "TORCH_INDEX": (r"(https?://[A-Za-z0-9._/:-]+)?", "an address that starts with https://, or empty"),
+    "MODEL": (r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+", "a model's name, such as Qwen/Qwen2.5-0.5B-Instruct"),
+    "MODEL_REVISION": (r"[0-9a-f]{40}", "a commit: 40 digits and letters from a to f"),
+    "TRAIN_OPTIONS": (r"[A-Za-z0-9_.= -]*", "options such as --max-steps 500, or empty"),
+}
+
+
 class ValuesError(ValueError):
     """A course value is wrong or missing; the message names the key, the file and the line."""
 
@@ -29,7 +48,7 @@ def load_values(path: Path) -> dict[str, str]:
     Raises ValuesError where a line is not KEY=value, and OSError where there is no file.
     """
     values: dict[str, str] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+    for number, line in enumerate(path.read_bytes().decode().split("\n"), start=1):
         if not line or line.startswith("#"):
             continue
         match = LINE.fullmatch(line)
@@ -43,6 +62,18 @@ def load_values(path: Path) -> dict[str, str]:
             raise ValuesError(f"{path}, line {number}: {key} is here twice. Delete one of the two.")
         values[key] = plain if quoted is None else quoted
     return values
+
+
+def check_values(values: dict[str, str]) -> None:
+    """Raises ValuesError for the first value that is missing, unknown, or cannot be right."""
+    for key, (pattern, what) in RULES.items():
+        if key not in values:
+            raise ValuesError(f"course.env has no {key}. Add it: {what}.")
+        if not re.fullmatch(pattern, values[key]):
+            raise ValuesError(f"{key}={values[key]!r} cannot be right: it has to be {what}.")
+    for key in values:
+        if key not in RULES:
+            raise ValuesError(f"course.env has a {key}, which nothing reads. Remove it.")
 
 
 def change_values(lab: Path, changes: dict[str, str]) -> None:
@@ -91,12 +122,15 @@ def main() -> int:
     """Runs the command line; gives the exit code."""
     parser = argparse.ArgumentParser(prog="scripts/set-values", description=__doc__.split("\n")[0])
     parser.add_argument("changes", nargs="*", metavar="KEY=value", help="values to change first")
-    changes = parser.parse_args().changes
-    wrong = [change for change in changes if "=" not in change]
+    arguments = parser.parse_args().changes
+    wrong = [argument for argument in arguments if "=" not in argument]
     if wrong:
         parser.error(f"{wrong[0]} is not KEY=value")
+    changes = dict(argument.split("=", 1) for argument in arguments)
     try:
-        change_values(LAB, dict(change.split("=", 1) for change in changes))
+        values = load_values(LAB / COURSE_ENV)
+        check_values(values | {key: changes[key] for key in changes if key in values})
+        change_values(LAB, changes)
         changed = carry_values(LAB)
     except ValuesError as error:
         print(error, file=sys.stderr)

@@ -4,8 +4,9 @@
 #     source ../00_setup/activate.sh || exit 1
 #
 # Silent when all is well. Otherwise one sentence in the job's .err file, and the job ends.
-
-# Windows line ends would break every line of this file but this one, which ends in a comment.
+#
+# Windows line ends would break every line of this file but the next one, which ends in a
+# comment. (That is why there is no empty line above it.)
 if command grep -q "$(printf '\r')" "${BASH_SOURCE[0]:-$0}"; then printf '%s\n' "${BASH_SOURCE[0]:-$0} has Windows line ends. Type: sed -i 's/\\r\$//' '${BASH_SOURCE[0]:-$0}'" >&2; return 1; fi #
 
 # The folder of this file: bash has its name in BASH_SOURCE, zsh in $0.

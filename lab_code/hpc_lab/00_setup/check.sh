@@ -13,6 +13,8 @@ fail() { say "$@"; exit 1; }
 
 # A CDPATH makes cd print, and the other two can break every Python that is started here.
 unset CDPATH PYTHONPATH PYTHONHOME
+# A shell that was started with an empty environment has a PATH, but keeps it to itself.
+export PATH
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 folder=$PWD
 # The last workspace: the one to use where ws_find is missing, and how an expired one is noticed.

@@ -98,7 +98,8 @@ explain() {
             "it, type: du -h --max-depth=2 '$workspace' | sort -h"
     fi
     rm -f "$workspace/.space"
-    if grep -qsE "Max retries|Connection|Timeout|ProxyError|name resolution" "$log"; then
+    # "versions: none": pip saw not one version, so it saw no server either.
+    if grep -qsE "Max retries|Connection|Timeout|ProxyError|versions: none" "$log"; then
         fail "The packages cannot be downloaded: no network here. Type the same again in a while," \
             "or, on the login node: source $setup_file --here"
     fi

@@ -11,7 +11,7 @@ for _lab_module in $(printf '%s' "$_lab_modules"); do
         *":$_lab_module:"*) continue ;;
     esac
     if ! module load "$_lab_module" >/dev/null 2>&1; then
-        printf '%s\n' "The module $_lab_module cannot be loaded. To see which ones there are," \
+        printf '%s %s\n' "The module $_lab_module cannot be loaded. To see which ones there are," \
             "type: module spider ${_lab_module%%/*}" >&2
         return 1
     fi

@@ -10,8 +10,9 @@
 # is done by install.sh in a shell of its own, and your shell's options, folder, traps and
 # functions stay as they are. It is also why there is no "exit" here: it would close your
 # terminal.
-
-# Windows line ends would break every line of this file but this one, which ends in a comment.
+#
+# Windows line ends would break every line of this file but the next one, which ends in a
+# comment. (That is why there is no empty line above it.)
 # shellcheck disable=SC2317  # a shell that is not sourced goes on after "return"
 if command grep -q "$(printf '\r')" "${BASH_SOURCE[0]:-$0}"; then printf '%s\n' "The lab's files have Windows line ends. In the folder 00_setup, type: sed -i 's/\\r\$//' *.sh *.env *.txt" >&2; case $- in *e*i* | *i*e*) return 0 ;; *) return 1 2>/dev/null || exit 1 ;; esac; fi #
 

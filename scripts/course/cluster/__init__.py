@@ -14,6 +14,7 @@ is the machine's own, because pip needs it; all daemons listen on 127.0.0.1 only
 Standard library only: it is run by the system's python3, as root.
 """
 
-from course.cluster.control import Cluster, ClusterError
+from course.cluster.control import Cluster
+from course.cluster.errors import ClusterError
 
 __all__ = ["Cluster", "ClusterError"]

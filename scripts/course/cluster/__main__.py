@@ -34,9 +34,12 @@ def main() -> int:
             if options.command == "run":
                 command += ["-c", options.command_line]
             os.execvp(command[0], command)
-    except ClusterError as error:
+    except (ClusterError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("Interrupted. To start the cluster: scripts/cluster start", file=sys.stderr)
+        return 130
     return 0
 
 

@@ -39,7 +39,8 @@ def main() -> None:
     answer = int(sys.argv[1])
     settings = json.loads(Path("run/settings.json").read_text())
     try:
-        mount_root()
+        mount_root(settings["cgroup"])
+        bind(settings["hub"], f"{ROOT}/srv")
         enter_root(settings["values"]["LOGIN_HOST"])
         make_folders(settings["values"]["FILESYSTEM"])
         for user in settings["users"]:
@@ -74,7 +75,7 @@ def bind(source: str, target: str) -> None:
     run("mount", "--bind", source, target)
 
 
-def mount_root() -> None:
+def mount_root(cgroup: str) -> None:
     """Put the root file system together, in memory but for what may become big.
 
     /usr and /etc are the machine's, below the packages and the configuration; changes are kept
@@ -84,17 +85,18 @@ def mount_root() -> None:
     for link in Path("/").iterdir():
         if link.is_symlink() and str(link.readlink()).startswith("usr/"):
             Path(ROOT, link.name).symlink_to(link.readlink())
+    os.mkdir(f"{ROOT}/changes", mode=0o700)
     for top in ("usr", "etc"):
         upper, work = f"{ROOT}/changes/{top}", f"{ROOT}/changes/work-{top}"
         for folder in (upper, work, f"{ROOT}/{top}"):
             os.makedirs(folder)
         lower = f"run/layer/{top}:packages/root/{top}:/{top}"
         mount("overlay", f"{ROOT}/{top}", f"lowerdir={lower},upperdir={upper},workdir={work}")
-    for folder in ("proc", "sys", "run", "home", "dev", "tmp", "data", "var/log", "var/tmp"):
+    for folder in ("proc", "sys", "run", "home", "dev", "tmp", "data", "srv", "var/log", "var/tmp"):
         os.makedirs(f"{ROOT}/{folder}")
     mount("proc", f"{ROOT}/proc")
     mount("sysfs", f"{ROOT}/sys", "ro")
-    mount_cgroups(f"{ROOT}/sys/fs/cgroup")
+    mount_cgroups(cgroup, f"{ROOT}/sys/fs/cgroup")
     make_devices(f"{ROOT}/dev")
     os.symlink("/run", f"{ROOT}/var/run")
     for source, target in (("run/tmp", "tmp"), ("run/data", "data"), ("run/log", "var/log")):
@@ -105,19 +107,16 @@ def mount_root() -> None:
         run("mount", "-o", "remount,bind,ro", f"{ROOT}/opt")
 
 
-def mount_cgroups(target: str) -> None:
-    """Mount the cluster's corner of the cgroups as if it were the whole."""
+def mount_cgroups(name: str, target: str) -> None:
+    """Mount the cluster's corner of the cgroups, as if it were the whole."""
+    cgroups.take_for_whole(name)
     if cgroups.version() == 2:
-        mount("cgroup2", target)
-        # Only a cgroup without processes can hand controllers on.
-        Path(f"{target}/daemons").mkdir()
-        Path(f"{target}/daemons/cgroup.procs").write_text("0")
-        Path(f"{target}/cgroup.subtree_control").write_text("+cpuset +cpu +memory +pids")
+        bind(f"/sys/fs/cgroup/{name}", target)
         return
     mount("tmpfs", target, "mode=755")
     for controller in cgroups.CONTROLLERS:
         os.mkdir(f"{target}/{controller}")
-        mount("cgroup", f"{target}/{controller}", controller)
+        bind(f"/sys/fs/cgroup/{controller}/{name}", f"{target}/{controller}")
 
 
 def make_devices(target: str) -> None:
@@ -152,6 +151,7 @@ def make_folders(filesystem: str) -> None:
         ("/var/lib/munge", "munge"),
         ("/var/log/munge", "munge"),
         ("/run/mysqld", "mysql"),
+        ("/run/slurm", "slurm"),
         ("/var/lib/practice-mysql", "mysql"),
         ("/var/spool/slurm", "slurm"),
     ):
@@ -190,8 +190,15 @@ def start_daemons(values: dict[str, str], nodes: list[str], users: list[str]) ->
     start("slurmdbd", "slurmdbd", "-D", user="slurm")
     wait_for("slurmdbd", lambda: is_open(values["SLURMDBD_PORT"]))
     account, cluster = values["ACCOUNT"], values["CLUSTER"]
-    for add in (f"cluster {cluster}", f"account {account}", *(f"user {u} account={account}" for u in users)):
+    for add in (
+        f"cluster {cluster}",
+        f"account {account}",
+        f"user {','.join(users)} account={account}",
+    ):
         run("sacctmgr", "--immediate", "add", *add.split())
+    hub = ["/usr/bin/python3", "-B", "/usr/local/lib/hub.py", "/srv", values["HUB_PORT"]]
+    start("hub", *hub, user="daemon")
+    wait_for("the hub", lambda: is_open(values["HUB_PORT"]))
     start("slurmctld", "slurmctld", "-D", user="slurm")
     for node in nodes:
         start(node, "unshare", "--uts", "sh", "-c", f"hostname {node} && exec slurmd -D -N {node}")

@@ -5,16 +5,17 @@ In version 2 there is one tree. The corner is a folder at the top of each tree. 
 the cluster is in it, so it also tells which processes these are.
 """
 
+import ctypes
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from course.cluster.errors import ClusterError
+
 TOP = Path("/sys/fs/cgroup")
 CONTROLLERS = ["freezer", "memory", "devices"]
-
-
-class CgroupError(Exception):
-    """The machine's cgroups cannot be used. The message says why."""
+V2_CONTROLLERS = "+cpuset +cpu +memory +pids"
+CLONE_NEWCGROUP = 0x02000000  # os.unshare knows it, but only since Python 3.12.
 
 
 def version() -> int:
@@ -28,22 +29,42 @@ def corners(name: str) -> list[Path]:
     return [TOP / controller / name for controller in CONTROLLERS]
 
 
-def enter(name: str, pid: int) -> None:
-    """Make the corner and put the process `pid` into it."""
-    if version() == 2:
-        _write(TOP / "cgroup.subtree_control", "+cpuset +cpu +memory +pids")
-    for corner in corners(name):
-        if not corner.parent.is_dir():
-            raise CgroupError(f"The cgroup controller {corner.parent} is not there.")
-        corner.mkdir(exist_ok=True)
-        _write(corner / "cgroup.procs", str(pid))
-
-
-def _write(file: Path, text: str) -> None:
+def make(name: str) -> None:
+    """Make the corner. Raise ClusterError where this machine does not allow it."""
     try:
-        file.write_text(text)
+        if version() == 2:
+            (TOP / "cgroup.subtree_control").write_text(V2_CONTROLLERS)
+            (TOP / name / "daemons").mkdir(parents=True, exist_ok=True)
+        else:
+            for corner in corners(name):
+                corner.mkdir(exist_ok=True)
     except OSError as error:
-        raise CgroupError(f"This machine's cgroups cannot be used: {error}.") from error
+        raise ClusterError(
+            f"This machine's cgroups cannot be used ({error}). Slurm needs them to track jobs."
+        ) from error
+
+
+def enter(name: str, pid: int) -> None:
+    """Put the process `pid` into the corner; its children will be there, too."""
+    for corner in corners(name):
+        # In version 2 only a group without processes of its own can have groups inside.
+        group = corner / "daemons" if version() == 2 else corner
+        (group / "cgroup.procs").write_text(str(pid))
+
+
+def take_for_whole(name: str) -> None:
+    """Let this process, which is in the corner, take the corner for the whole tree.
+
+    That is a cgroup namespace: its top is the group in which the process is at this moment.
+    """
+    top = TOP / name
+    if version() == 2:
+        (top / "cgroup.procs").write_text("0")  # this process
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWCGROUP) != 0:
+        raise OSError(ctypes.get_errno(), "a cgroup namespace is not allowed")
+    if version() == 2:
+        (top / "daemons/cgroup.procs").write_text("0")
+        (top / "cgroup.subtree_control").write_text(V2_CONTROLLERS)
 
 
 def processes(name: str) -> set[int]:
@@ -53,7 +74,7 @@ def processes(name: str) -> set[int]:
         for folder in _deepest_first(corner):
             try:
                 found.update(map(int, (folder / "cgroup.procs").read_text().split()))
-            except FileNotFoundError:  # A job's folder that went away meanwhile.
+            except OSError:  # A job's folder that went away meanwhile.
                 continue
     return found
 
@@ -77,7 +98,7 @@ def remove(name: str) -> None:
                     folder.rmdir()
                 except OSError as error:  # The kernel is still busy with the last process.
                     if time.monotonic() > deadline:
-                        raise CgroupError(f"{folder} cannot be removed: {error}.") from error
+                        raise ClusterError(f"{folder} cannot be removed: {error}.") from error
                     time.sleep(0.02)
 
 

@@ -9,15 +9,17 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from course.cluster import cgroups, layer, packages
+from course.cluster.errors import ClusterError
+from course.hub import HUB, LISTING, load_listing
 from course.values import COURSE_ENV, load_values
 
 CHECKOUT = Path(__file__).parents[3]
+PYTHON = "/usr/bin/python3"
 USERS = ("marie", "martin")
 NODES = ("i8001", "i8002")
 # Programs that must be there, and the Debian package of each.
@@ -29,10 +31,6 @@ NEEDED = {
     "hostname": "hostname",
     "apt-get": "apt",
 }
-
-
-class ClusterError(Exception):
-    """What went wrong, in words for the person who typed the command."""
 
 
 class Cluster:
@@ -51,6 +49,7 @@ class Cluster:
         Do nothing when it runs already. What a crash left behind is cleaned up first.
         """
         _check_machine()
+        _check_network()
         with self._lock():
             dead = self.dead_daemons()
             if dead == []:
@@ -60,10 +59,9 @@ class Cluster:
             try:
                 self._clean_up()
                 tree = packages.unpack(self.folder / "packages", say)
+                _make_model()
                 self._prepare(packages.pip_settings(tree))
                 self._boot(say)
-            except (packages.PackageError, cgroups.CgroupError) as error:
-                raise ClusterError(str(error)) from error
             except BaseException:
                 self._clean_up()
                 raise
@@ -75,10 +73,7 @@ class Cluster:
         """
         _check_machine()
         with self._lock():
-            try:
-                self._clean_up()
-            except cgroups.CgroupError as error:
-                raise ClusterError(str(error)) from error
+            self._clean_up()
 
     def dead_daemons(self) -> list[str] | None:
         """The daemons that should run and do not. None when the cluster is not running."""
@@ -88,7 +83,7 @@ class Cluster:
         inside = Path(f"/proc/{first}/root")
         daemons = inside / "run/daemons.json"
         if not daemons.exists():  # Killed while it started.
-            return ["the start was interrupted"]
+            return ["all of it (its start was interrupted)"]
         return [
             name
             for name, pid in json.loads(daemons.read_text()).items()
@@ -101,17 +96,17 @@ class Cluster:
             raise ClusterError(f"The practice cluster has no user {user}, only marie and martin.")
         first = self._first_process()
         if first is None:
-            raise ClusterError("The practice cluster is not running. Start it: scripts/cluster start")
+            raise ClusterError(
+                "The practice cluster is not running. Start it: scripts/cluster start"
+            )
         namespaces = ["--mount", "--pid", "--uts", "--ipc", "--cgroup"]
         enter = ["nsenter", f"--target={first}", *namespaces, "--root", f"--wdns=/home/{user}"]
         become = [f"--reuid={user}", "--regid=10000", "--init-groups", "--reset-env"]
         # When nsenter is killed, the shell inside must not live on.
         return [*enter, "setpriv", *become, "--pdeathsig=KILL", "bash", "--login"]
 
-    def run(
-        self, user: str, command: str, timeout: float = 60
-    ) -> subprocess.CompletedProcess[str]:
-        """Run one command line in a login shell of `user`. Raise TimeoutExpired after `timeout` s."""
+    def run(self, user: str, command: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+        """Run one command line in a login shell. Raise TimeoutExpired after `timeout` seconds."""
         return subprocess.run(
             [*self.shell_command(user), "-c", command],
             stdin=subprocess.DEVNULL,
@@ -149,17 +144,24 @@ class Cluster:
         values |= _slurm_values(values["LOGIN_HOST"])
         layer.write(self.run_folder / "layer", values, pip)
         layer.copy_lab(lab, self.run_folder / "layer/etc/skel", practice)
-        settings = {"nodes": NODES, "users": USERS, "values": values}
+        settings = {
+            "cgroup": self.cgroup,
+            "nodes": NODES,
+            "users": USERS,
+            "values": values,
+            "hub": str(HUB),
+        }
         (self.run_folder / "settings.json").write_text(json.dumps(settings))
 
     def _boot(self, say: Callable[[str], None]) -> None:
         """Start the first process in its namespaces and wait until it says that all is up."""
         say(f"Starting munge, MariaDB, slurmdbd, slurmctld and the nodes {' and '.join(NODES)}")
+        cgroups.make(self.cgroup)
         answer, answer_inside = os.pipe()
-        namespaces = ["--mount", "--pid", "--fork", "--uts", "--ipc", "--cgroup"]
-        boot = [sys.executable, "-B", "-m", "course.cluster.boot", str(answer_inside)]
+        namespaces = ["--mount", "--pid", "--fork", "--uts", "--ipc"]
+        boot = [PYTHON, "-B", "-m", "course.cluster.boot", str(answer_inside)]
         with (self.run_folder / "log/boot.log").open("w") as log:
-            process = subprocess.Popen(
+            subprocess.Popen(
                 ["unshare", *namespaces, *boot],
                 cwd=self.folder,
                 env={"PATH": os.environ["PATH"], "PYTHONPATH": str(self.checkout / "scripts")},
@@ -174,9 +176,8 @@ class Cluster:
         with open(answer) as lines:
             said = lines.readline().strip()
         if said != "ready":
-            process.kill()
             raise ClusterError(
-                f"The practice cluster did not start: {said or 'its first process ended at once'}.\n"
+                f"The practice cluster did not start: {said or 'it ended at once'}.\n"
                 f"The logs are in {self.run_folder / 'log'}"
             )
 
@@ -209,17 +210,41 @@ def _check_machine() -> None:
         )
 
 
+def _make_model() -> None:
+    """Make the language model that the hub offers, the first time."""
+    if not (HUB / LISTING).exists():
+        made = subprocess.run([HUB.parents[1] / "scripts/make-model"])
+        if made.returncode != 0:
+            raise ClusterError("The language model for lab 06 could not be made. See above.")
+
+
+def _check_network() -> None:
+    try:  # As Slurm looks up its own names.
+        socket.getaddrinfo("localhost", None, socket.AF_INET, flags=socket.AI_ADDRCONFIG)
+    except socket.gaierror as error:
+        raise ClusterError(
+            "This machine has no network address but the loopback one, and Slurm does not start "
+            "like that. Connect it to a network, any one will do, and start again."
+        ) from error
+
+
 def _practice_values(pip: dict[str, dict[str, str]]) -> dict[str, str]:
     """The course values that differ on the practice cluster."""
     # A machine with package sources of its own has torch there, too.
     sources = {"index-url", "extra-index-url", "find-links"} & pip["global"].keys()
     index = "" if sources else "https://download.pytorch.org/whl/cpu"
-    return {"TORCH_BUILD": "cpu", "TORCH_INDEX": index}
+    model = load_listing()
+    return {
+        "TORCH_BUILD": "cpu",
+        "TORCH_INDEX": index,
+        "MODEL": model["model"],
+        "MODEL_REVISION": model["revision"],
+    }
 
 
 def _slurm_values(login_host: str) -> dict[str, str]:
     """The values that the templates need besides the course values. Ports are new each time."""
-    ports = _free_ports(2 + len(NODES))
+    ports = _free_ports(3 + len(NODES))
     nodes = [f"NodeName={node} NodeAddr=127.0.0.1 Port={ports.pop()}" for node in NODES]
     return {
         "LOGIN_NODE": login_host.partition(".")[0],
@@ -227,6 +252,7 @@ def _slurm_values(login_host: str) -> dict[str, str]:
         "NODES": "\n".join(nodes),
         "SLURMCTLD_PORT": ports.pop(),
         "SLURMDBD_PORT": ports.pop(),
+        "HUB_PORT": ports.pop(),
         "CGROUP_PLUGIN": f"cgroup/v{cgroups.version()}",
     }
 

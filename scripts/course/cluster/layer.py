@@ -8,6 +8,7 @@ import re
 import shutil
 from pathlib import Path
 
+from course import hub
 from course.values import change_values
 
 HERE = Path(__file__).parent
@@ -27,10 +28,12 @@ def write(layer: Path, values: dict[str, str], pip: dict[str, dict[str, str]]) -
             target.write_text(_fill(template.read_text(), values))
     commands = layer / "usr/local/bin"
     commands.mkdir(parents=True)
+    (layer / "usr/local/lib").mkdir()
     for command in (HERE / "stand_ins").iterdir():
         target = commands / command.name
         target.write_text(_fill(command.read_text(), values))
         target.chmod(0o644 if target.suffix else 0o755)
+    shutil.copy(hub.__file__, layer / "usr/local/lib")
     (layer / "etc/resolv.conf").write_text(Path("/etc/resolv.conf").read_text())
     (layer / "etc/pip.conf").write_text(_ini(pip))
     _own(layer / "etc/slurm/slurmdbd.conf", SLURM, 0o600)

@@ -5,9 +5,10 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
+
+from course.cluster.errors import ClusterError
 
 PACKAGES = [
     "slurm-wlm",  # slurmctld, slurmd and the client commands
@@ -19,36 +20,38 @@ PACKAGES = [
 ]
 
 
-class PackageError(Exception):
-    """The packages could not be fetched. The message says what to do."""
-
-
 def unpack(folder: Path, say: Callable[[str], None]) -> Path:
     """Fetch what this machine lacks of PACKAGES and unpack it. Return the tree's top.
 
-    The tree is made anew when the packages installed on this machine have changed, because it
-    holds exactly what they lack.
+    The tree is made anew when other packages are installed on this machine than last time,
+    because it holds exactly what they lack.
     """
     tree, stamp = folder / "root", folder / "stamp"
-    installed = Path("/var/lib/dpkg/status").read_bytes()
-    wanted = hashlib.sha256(" ".join(PACKAGES).encode() + installed).hexdigest()
+    wanted = hashlib.sha256(" ".join(PACKAGES).encode() + _installed()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return tree
     say(f"Fetching Slurm's packages into {folder} (once)")
     _fetch(folder)
+    stamp.unlink(missing_ok=True)
     shutil.rmtree(tree, ignore_errors=True)
+    for name in ("usr", "etc"):
+        (tree / name).mkdir(parents=True)
     # The links that merge /bin, /lib and so on into /usr must be there first, or the packages'
-    # folders of these names would hide the machine's own.
-    tree.mkdir(parents=True)
+    # folders of these names would stay beside it.
     for link in Path("/").iterdir():
         if link.is_symlink() and str(link.readlink()).startswith("usr/"):
-            (tree / link.readlink()).mkdir(parents=True, exist_ok=True)
+            (tree / link.readlink()).mkdir(exist_ok=True)
             (tree / link.name).symlink_to(link.readlink())
     for archive in sorted((folder / "archives").glob("*.deb")):
         _unpack_one(archive, tree)
     _link_daemons(tree)
     stamp.write_text(wanted)
     return tree
+
+
+def _installed() -> bytes:
+    query = ["dpkg-query", "--show", "--showformat=${db:Status-Abbrev} ${Package}\n"]
+    return subprocess.run(query, capture_output=True, check=True).stdout
 
 
 def _fetch(folder: Path) -> None:
@@ -66,7 +69,7 @@ def _fetch(folder: Path) -> None:
     for command in ([*apt, "update"], [*apt, *install]):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
-            raise PackageError(
+            raise ClusterError(
                 f"Slurm's packages could not be fetched: {done.stderr.strip() or done.stdout}\n"
                 "Is this machine online? Instead you can install them, with their services off: "
                 f"apt-get install --no-install-recommends {' '.join(PACKAGES)}"
@@ -74,14 +77,11 @@ def _fetch(folder: Path) -> None:
 
 
 def _unpack_one(archive: Path, tree: Path) -> None:
+    extract = ["tar", "--extract", "--keep-directory-symlink", "--directory", tree]
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", archive], stdout=subprocess.PIPE) as deb:
-        subprocess.run(
-            ["tar", "--extract", "--keep-directory-symlink", "--directory", tree],
-            stdin=deb.stdout,
-            check=True,
-        )
-    if deb.returncode != 0:
-        raise PackageError(f"{archive} is damaged. Remove it and start again.")
+        tar = subprocess.run(extract, stdin=deb.stdout, capture_output=True, text=True)
+    if deb.returncode != 0 or tar.returncode != 0:
+        raise ClusterError(f"{archive} could not be unpacked: {tar.stderr.strip()}")
 
 
 def _link_daemons(tree: Path) -> None:
@@ -99,7 +99,7 @@ def pip_settings(tree: Path) -> dict[str, dict[str, str]]:
     The machine may have no pip but the unpacked one.
     """
     environment = os.environ | {"PYTHONPATH": str(tree / "usr/lib/python3/dist-packages")}
-    command = [sys.executable, "-m", "pip", "config", "list"]
+    command = ["/usr/bin/python3", "-m", "pip", "config", "list"]
     listed = subprocess.run(command, env=environment, capture_output=True, text=True).stdout
     settings: dict[str, dict[str, str]] = {"global": {}}
     for line in listed.splitlines():

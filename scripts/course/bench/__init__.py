@@ -1,0 +1,1 @@
+"""The benchmarks: `scripts/bench NAME` runs the module NAME of this package."""
