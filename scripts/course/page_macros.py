@@ -124,6 +124,7 @@ def define_page_macros(
     templates.globals["filled"] = lambda text: re.sub(
         r"<<([A-Z_]+)>>", lambda match: values[match[1]], text
     )
+    prose = templates.globals["prose"]
     template = templates.get_template("session.md").module
 
     def find(name: str, kind: type[TranscriptFile]) -> TranscriptFile:
@@ -163,9 +164,8 @@ def define_page_macros(
 
     @env.macro
     def remembers() -> str:
-        return "\n".join(
-            f"{scene.number}.  **{scene.title}.** {scene.remember}" for scene in scenes
-        )
+        lines = [f"- **{scene.title}** {prose(scene.remember)}" for scene in scenes]
+        return "\n".join(line.rstrip() for line in lines)
 
     @env.macro
     def line(name: str, start: str) -> str:
