@@ -91,9 +91,7 @@ def published() -> list[str]:
 def page_addresses(published: list[str]) -> list[str]:
     """The pages to read: no anchors, no data, no short addresses, which lead away at once."""
     return [
-        address
-        for address in published
-        if address.endswith("/") and not address.startswith("/s/")
+        address for address in published if address.endswith("/") and not address.startswith("/s/")
     ]
 
 

@@ -149,6 +149,7 @@ class Machine:
     """One student's machine in a folder of its own.
 
     `env` is the environment of every shell; it is that of a job, as in the story's scene 0.
+    `seconds` is how long the first sourcing took, where a test needs to know.
     """
 
     def __init__(
@@ -159,6 +160,7 @@ class Machine:
         lab: str = "hpc_lab",
     ) -> None:
         self.top = top
+        self.seconds = 0.0
         self.home = top / "home"
         self.lab = self.home / "behind-llms-lab" / lab
         self.setup = self.lab / "00_setup"

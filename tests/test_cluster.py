@@ -366,6 +366,13 @@ def test_what_is_missing_is_said_with_the_command_that_installs_it(
             idle_cluster.start()
 
 
+def test_a_machine_without_a_network_is_told_so(idle_cluster: Cluster) -> None:
+    command = ["unshare", "--net", idle_cluster.checkout / "scripts/cluster", "start"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.startswith("This machine has no network address but the loopback one")
+
+
 # ---- what the machine sees of it
 
 

@@ -8,9 +8,6 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-# Goes when all labs are written: the list of what scenes quote from files that do not exist yet.
-FOR_NOW = {"/teach/#open"}
-
 
 @dataclass
 class Html(HTMLParser):
@@ -64,7 +61,7 @@ def test_every_page_and_heading_is_listed_as_published(pages, published):
         if not page.startswith("/embed/")  # what is embedded is linked in the story
         for id_ in html.headings
     }
-    assert sorted((headings | set(pages)) - set(published) - {"/404.html"} - FOR_NOW) == [], (
+    assert sorted((headings | set(pages)) - set(published) - {"/404.html"}) == [], (
         "add these to tests/addresses.txt"
     )
 

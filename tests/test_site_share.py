@@ -187,7 +187,8 @@ def test_an_embed_fits_into_its_iframe_on_another_origin(browser, platform, ifra
         content = frame.evaluate(
             "Math.round(document.querySelector('.embed__source').getBoundingClientRect().bottom)"
         )
-        assert has - content < 0.2 * has + 100, f"at {width} px it is too high: scripts/measure-embeds"
+        empty = has - content
+        assert empty < 0.2 * has + 100, f"at {width} px it is too high: scripts/measure-embeds"
     page.close()
 
 
@@ -217,6 +218,26 @@ def test_in_a_frame_of_another_origin_commands_and_links_are_copied(
     assert clipboard(reader) == f"{site_url}/story/#scene-1-mkdir-first"
 
 
+def test_in_a_high_frame_the_dialog_and_messages_appear_where_the_reader_is(
+    context, platform, iframes
+):
+    folder, address = platform
+    (folder / "high.html").write_text(f"<!doctype html>{iframes['scene-0']}", encoding="utf-8")
+    page = context.new_page()
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.goto(f"{address}/high.html")
+    frame = page.frame_locator("iframe")
+    for placeholder in frame.get_by_role("button", name="<zih-login>").all():
+        placeholder.click()
+        dialog = frame.get_by_role("dialog")
+        expect(dialog).to_be_in_viewport(ratio=1)
+        expect(frame.get_by_label("Your login on the cluster")).to_be_focused()
+        page.keyboard.press("Escape")
+        expect(dialog).to_be_hidden()
+    frame.get_by_role("link", name="Link to this take: a job").click()
+    expect(frame.get_by_role("status")).to_be_in_viewport()
+
+
 # --- What instructors copy, and programs read ---
 
 
@@ -233,7 +254,8 @@ def test_teach_copies_every_address(context, site_url, page_addresses):
 
 
 def test_all_embeds_and_short_addresses_are_published(published):
-    assert sorted(set(EMBEDS + SHORT + ["/scenes.json", "/scenes.schema.json"]) - set(published)) == []
+    data = ["/scenes.json", "/scenes.schema.json"]
+    assert sorted(set(EMBEDS + SHORT + data) - set(published)) == []
 
 
 @pytest.fixture(scope="module")

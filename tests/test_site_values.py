@@ -185,7 +185,8 @@ def asking_story(context: BrowserContext) -> Page:
 
 
 def with_login(html: str) -> str:
-    command = '<span class="word">squeue</span> <span class="word">--me</span> <span class="word">--start</span>'
+    words = ("squeue", "--me", "--start")
+    command = " ".join(f'<span class="word">{word}</span>' for word in words)
     assert command in html
     login = '<span class="value" data-value="LOGIN">&lt;zih-login&gt;</span>'
     return html.replace(command, f"ssh {login}@login")
@@ -266,8 +267,8 @@ PIECES = [
     "1234",
     "marie",
     "p_lv",
-    "х",
-    "９",
+    "\u0445",
+    "\uff19",
     "a" * 5000,
 ]
 
@@ -277,7 +278,7 @@ def hostile(count: int) -> list[str]:
     return ["".join(chance.choices(PIECES, k=chance.randint(1, 6))) for _ in range(count)]
 
 
-# In one call, what a reader does with each value: type it, save, copy; then what is on the clipboard.
+# In one call, what a reader does with each value: type it, save, copy. Gives what was copied.
 TRY_ALL = """async values => {
     const seen = [];
     navigator.clipboard.writeText = async text => { seen.push(text); };

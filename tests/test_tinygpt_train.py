@@ -3,7 +3,9 @@
 import json
 import pickle
 import resource
+import shutil
 import signal
+import subprocess
 import sys
 
 import pexpect
@@ -11,6 +13,7 @@ import pytest
 import torch
 
 from tinygpt_runs import (
+    LAB,
     TINY,
     command,
     environment,
@@ -157,10 +160,10 @@ def test_it_refuses_in_a_sentence(tmp_path, options, code, sentence):
 
 def test_too_little_memory_names_the_option_to_lower(tmp_path):
     def little_memory():
-        resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))
+        resource.setrlimit(resource.RLIMIT_AS, (2 * 2**30, 2 * 2**30))
 
     options = [f"--data={short_text(tmp_path)}", f"--out={tmp_path / 'run'}", "--batch-size=1600"]
-    more = ["--block-size=16", "--n-embd=4096", "--n-layer=1", "--steps=2"]
+    more = ["--block-size=16", "--n-embd=512", "--n-layer=1", "--steps=2"]
     result = run("train.py", *options, *more, preexec_fn=little_memory)
     assert "Lower --batch-size (now 1600)" in result.stderr
     assert is_one_sentence(result.stderr)
@@ -182,6 +185,7 @@ def test_when_nothing_more_can_be_written_the_last_checkpoint_stays(tmp_path):
     assert is_one_sentence(result.stderr)
     assert result.returncode == 1
     assert checkpoint.read_bytes() == good
+    assert not list((tmp_path / "run").glob("*.part"))
 
 
 def test_other_settings_in_the_same_folder_are_refused(trained):
@@ -312,7 +316,7 @@ def test_a_prompt_with_unknown_characters_is_refused(trained):
     assert result.returncode == 1
 
 
-def test_sampling_takes_the_newest_model_or_says_that_there_is_none(trained, tmp_path):
+def test_sampling_takes_the_newest_model(trained, tmp_path):
     folder, _ = trained
     workspace = {**environment(), "WS_DIR": str(tmp_path)}
     (tmp_path / "tinygpt").mkdir()
@@ -320,3 +324,14 @@ def test_sampling_takes_the_newest_model_or_says_that_there_is_none(trained, tmp
     result = run("sample.py", "--length=10", env=workspace)
     assert result.stdout.startswith("ROMEO:")
     assert "newest/checkpoint.pt, step 300" in result.stderr
+
+
+def test_without_a_trained_model_sampling_says_so(tmp_path):
+    for program in LAB.glob("*.py"):
+        shutil.copy(program, tmp_path)
+    result = subprocess.run(
+        [sys.executable, tmp_path / "sample.py"], env=environment(), capture_output=True, text=True
+    )
+    assert "No trained model found. Train one first: sbatch train.sbatch." in result.stderr
+    assert is_one_sentence(result.stderr)
+    assert result.returncode == 1

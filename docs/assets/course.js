@@ -23,11 +23,29 @@ function say(message, seen, undo = () => {}) {
   takeBack = undo;
   announcer.textContent = message;
   announcer.classList.toggle("reader-only", !seen);
+  whenSeen((part) => {
+    if (part) announcer.style.top = `${scrollY + part.bottom - announcer.offsetHeight - 16}px`;
+  });
   forget = setTimeout(() => {
     undo();
     announcer.textContent = "";
     announcer.classList.add("reader-only");
   }, seen ? 8000 : 2500);
+}
+
+// A frame on another page may be higher than the screen, and its middle far from where the reader is.
+// So what appears there gets its place from the part of the frame that can be seen.
+const isFrame = document.querySelector(".embed__source") !== null;
+
+function whenSeen(then) {
+  if (!isFrame) {
+    then(null);
+    return;
+  }
+  new IntersectionObserver(([{ intersectionRect }], observer) => {
+    observer.disconnect();
+    then(intersectionRect);
+  }).observe(document.documentElement);
 }
 
 // ---- The reader's own values -------------------------------------------------------------------
@@ -123,7 +141,10 @@ function ask(reason = "") {
     input.value = valueOf(input.name) ?? "";
     complain(input, "");
   }
-  dialog.showModal();
+  whenSeen((part) => {
+    if (part) dialog.style.top = `${scrollY + part.top + 16}px`;
+    dialog.showModal();
+  });
 }
 
 form.addEventListener("submit", (event) => {
@@ -282,7 +303,8 @@ for (const link of document.querySelectorAll("a.share")) {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return; // a new tab or window was asked for
     if (link.pathname !== location.pathname) event.preventDefault(); // in a frame: stay
     const done = await write(link, addressOf(link));
-    say(done ? `Copied: ${addressOf(link)}` : `The browser does not let this page copy. The address is ${addressOf(link)}`, true);
+    const message = done ? "Copied:" : "The browser does not let this page copy. The address is";
+    say(`${message} ${addressOf(link)}`, true);
   });
 }
 

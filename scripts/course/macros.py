@@ -3,13 +3,14 @@
     {{ scene(1) }}                      a whole scene
     {{ take(1, "no-log-folder") }}      one take
     {{ scene_source(1, "mkdir-first") }} the same take, as its file has it
+    {{ said("A train …") }}             what a model said to this prompt, from the kept log
+    {{ said_how() }}                    which model that was, when, and with which settings
     {{ learned() }}                     the table of what Marie and Martin learned
     {{ value("CLUSTER") }}              a course value, or the reader's LOGIN
     {{ code("ssh <<LOGIN>>@<<SSH_HOST>>") }} the same within code
     {{ page_addresses() }}              all pages, to link
     {{ scene_addresses() }}             all scenes and takes, to link and to embed
     {{ scene_index_fields() }}          the fields of scenes.json
-    {{ open_quotes() }}                 what scenes quote from files that do not exist yet
 
 Those of the pages around the story are in page_macros.py.
 
@@ -21,6 +22,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from itertools import groupby
 from pathlib import Path
 
@@ -31,6 +33,7 @@ from mkdocs.utils import get_relative_url
 from mkdocs_macros.errors import format_error
 
 from course import bundle
+from course.answers import load_answers
 from course.embeds import css_height, load_heights
 from course.page_macros import PageError, define_page_macros
 from course.report import Played, digest, load_reports
@@ -143,6 +146,11 @@ def page_name(scene: Scene) -> str:
     return "the Setup page" if scene.number == 0 else f"exercise {scene.number}"
 
 
+def us_date(day: date) -> str:
+    """Such as November 30, 2026."""
+    return f"{day:%B} {day.day}, {day.year}"
+
+
 def played(entries: list[Played], wanted: str, cluster: str) -> str:
     """Where and when a take was last played, and where it was not.
 
@@ -153,7 +161,7 @@ def played(entries: list[Played], wanted: str, cluster: str) -> str:
         return "Not played since it was last changed." if entries else "Not played yet."
     sentences = []
     for entry in current:
-        day = f"{entry.day:%B} {entry.day.day}, {entry.day.year}"
+        day = us_date(entry.day)
         where = f"the {entry.cluster}" if entry.cluster == "practice cluster" else entry.cluster
         sentences.append(f"Played on {where} (Slurm {entry.slurm}) on {day}.")
         if entry.gpu == "none":
@@ -300,6 +308,29 @@ def define_env(env) -> None:
         scene, take = find_take(number, take_id)
         return f"```yaml\n{scene.source(take)}\n```"
 
+    log = load_answers()
+
+    @env.macro
+    def said(prompt: str) -> str:
+        if prompt not in log.answers:
+            raise PageError(f"The kept log has no answer to this prompt: {prompt}")
+        # HTML, so that nothing that a model says is taken for Markdown.
+        lines = [escape(line) for line in log.answers[prompt].splitlines() if line]
+        return (
+            '<blockquote class="said">'
+            + "".join(f"<p>{line}</p>" for line in lines)
+            + "</blockquote>"
+        )
+
+    @env.macro
+    def said_how() -> str:
+        kept = log.settings
+        day = us_date(date.fromisoformat(kept["day"]))
+        return (
+            f"the model `{kept['model']}` (revision `{kept['revision'][:7]}`), on the "
+            f"{kept['cluster']}, on {day}, with `{kept['chance']}`"
+        )
+
     @env.macro
     def learned() -> str:
         lines = ["| Scene | What went wrong | The rule |", "|---|---|---|"]
@@ -309,15 +340,6 @@ def define_env(env) -> None:
             for row in [*failed, *scene.also_learned]:
                 lines.append(f"| {anchor} | {row.went_wrong} | {row.rule} |")
         return "\n".join(lines)
-
-    @env.macro
-    def open_quotes() -> str:
-        return "\n".join(
-            f"- Scene {scene.number} quotes `{quote.text}`; `{quote.file}` does not exist yet."
-            for scene in scenes
-            for quote in scene.quotes
-            if quote.open
-        )
 
 
 def on_post_build(env) -> None:

@@ -111,9 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("takes", nargs="*", metavar="SCENE[/TAKE]", help="default: all")
     parser.add_argument("--on", choices=["practice", "here"], default="practice")
-    parser.add_argument(
-        "--report", nargs="?", type=Path, const=True, metavar="FILE", help="keep what was seen"
-    )
+    parser.add_argument("--report", action="store_true", help="keep what was seen in reports/")
     parser.add_argument("--update", action="store_true", help="write new output into the scene")
     parser.add_argument("--yes", action="store_true", help="submit jobs on this machine's Slurm")
     options = parser.parse_args(arguments)
@@ -131,11 +129,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         entries, failures = rehearse(site, takes, update=options.update)
     finally:
         site.close()
-    if options.report:
+    if options.report and entries:
         name = "practice" if options.on == "practice" else site.values["CLUSTER"]
-        path = REPORTS / f"{name}.json" if options.report is True else options.report
-        slurm = next(iter(entries.values())).slurm if entries else ""
-        write_report(path, site.name, slurm, entries)
+        slurm = next(iter(entries.values())).slurm
+        write_report(REPORTS / f"{name}.json", site.name, slurm, entries)
     return 1 if failures else 0
 
 

@@ -31,10 +31,16 @@ RULES = {
     "WORKSPACE_DAYS": (r"[1-9][0-9]{0,3}", "a number of days, such as 100"),
     "MODULES": (r"[A-Za-z0-9_.+/ -]*", "the names of modules with blanks between them, or empty"),
     "TORCH_BUILD": (r"cuda|cpu", "cuda or cpu"),
-    "TORCH_INDEX": (r"(https?://[A-Za-z0-9._/:-]+)?", "an address that starts with https://, or empty"),
-    "MODEL": (r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+", "a model's name, such as Qwen/Qwen2.5-0.5B-Instruct"),
+    "TORCH_INDEX": (
+        r"(https?://[A-Za-z0-9._/:-]+)?",
+        "an address that starts with https://, or empty",
+    ),
+    "MODEL": (
+        r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+",
+        "a model's name, such as Qwen/Qwen2.5-0.5B-Instruct",
+    ),
     "MODEL_REVISION": (r"[0-9a-f]{40}", "a commit: 40 digits and letters from a to f"),
-    "TRAIN_OPTIONS": (r"[A-Za-z0-9_.= -]*", "options such as --max-steps 500, or empty"),
+    "TRAIN_OPTIONS": (r"[A-Za-z0-9_.= -]*", "options such as --steps 500, or empty"),
 }
 
 

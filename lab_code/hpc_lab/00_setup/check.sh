@@ -44,8 +44,8 @@ find_workspace() {
     if command -v ws_find >/dev/null; then
         workspace=$(ws_find -F "$FILESYSTEM" "$WORKSPACE" 2>/dev/null)
         [ -n "$workspace" ] || [[ $remembered != *"-$WORKSPACE" ]] ||
-            fail "Your workspace $WORKSPACE has expired. Its files can still be restored for 30" \
-                "days (ws_restore --list). For an empty one, type:" \
+            fail "Your workspace $WORKSPACE has expired. For 30 days its files can be restored" \
+                "(ws_restore --list). For an empty one, type:" \
                 "ws_allocate -F $FILESYSTEM $WORKSPACE $WORKSPACE_DAYS"
         [ -z "$workspace" ] || [ -d "$workspace" ] ||
             fail "The folder $workspace is gone. For a new one, type:" \

@@ -31,11 +31,12 @@ make_workspace() {
     if command -v ws_allocate >/dev/null; then
         answer=$(ws_allocate -F "$FILESYSTEM" "$WORKSPACE" "$WORKSPACE_DAYS" 2>&1)
         workspace=$(grep '^/' <<<"$answer" | tail -n 1)
-        [ -d "$workspace" ] || fail "No workspace could be allocated ($(head -n 1 <<<"$answer"))." \
-            "To see which filesystems there are, type: ws_list -l"
+        [ -d "$workspace" ] ||
+            fail "No workspace could be allocated ($(head -n 1 <<<"$answer"))." \
+                "To see which filesystems there are, type: ws_list -l"
     else
-        say "This machine has no workspaces. A folder is needed for the environment, the caches and" \
-            "the data (several GB)."
+        say "This machine has no workspaces. A folder is needed for the environment, the caches" \
+            "and the data (several GB)."
         [ ! -t 0 ] || read -r -p "Which one? [$default] " workspace
         workspace=${workspace:-$default}
         workspace=${workspace/#\~/${HOME:-}}
@@ -58,14 +59,14 @@ warn_of_expiry() {
     command -v ws_list >/dev/null || return 0
     days=$(ws_list 2>/dev/null | awk -v folder="$workspace" '
         /workspace directory/ { sub(/^[^:]*: */, ""); mine = ($0 == folder) }
-        mine && /remaining time/ { print ($4 == "expired" ? 0 : $4); exit }')
+        mine && /remaining time/ { print ($4 == "expired" ? 0 : int($4)); exit }')
     [ "${days:-99}" -ge 14 ] || say "Your workspace expires in $days days, with all that is in" \
         "it. To keep it, type: ws_extend -F $FILESYSTEM $WORKSPACE $WORKSPACE_DAYS"
 }
 
 # Holds until this shell and the pip that it started have ended, however they end.
 lock_environment() {
-    exec 9>"$workspace/.install.lock" || explain
+    { exec 9>"$workspace/.install.lock"; } 2>/dev/null || explain
     flock --nonblock 9 2>/dev/null
     case $? in
         0) return ;;
@@ -103,8 +104,8 @@ explain() {
         fail "The packages cannot be downloaded: no network here. Type the same again in a while," \
             "or, on the login node: source $setup_file --here"
     fi
-    fail "Installing failed: $(grep -i error "$log" 2>/dev/null | tail -n 1). Type the same again. If it fails" \
-        "again, show your instructor the file $log"
+    fail "Installing failed: $(grep -i error "$log" 2>/dev/null | tail -n 1)." \
+        "Type the same again. If it fails again, show your instructor the file $log"
 }
 
 # Of the settings of pip in your shell, those that say where packages come from are kept. Another
@@ -123,7 +124,7 @@ clean_pip_settings() {
     # The downloads, and the GBs that unpacking needs for a while: in the workspace there is room.
     export PIP_CACHE_DIR=$workspace/.cache/pip TMPDIR=$workspace/.cache/tmp
     rm -rf "$TMPDIR"
-    mkdir -p "$TMPDIR" || explain
+    mkdir -p "$TMPDIR" 2>>"$log" || explain
 }
 
 # pip's progress is shown. Its complaints go to the log: they would bury our own sentence.
@@ -136,19 +137,20 @@ check_torch() {
     local found
     found=$("$workspace/venv/bin/python" -I -c \
         'import torch; print("cuda" if torch.version.cuda else "cpu")' 2>>"$log") || explain
-    [ "$found" = "$TORCH_BUILD" ] || fail "This should be the $TORCH_BUILD build of torch, but pip" \
-        "found the $found build. Ask your instructor for TORCH_INDEX in course.env."
+    [ "$found" = "$TORCH_BUILD" ] ||
+        fail "This should be the $TORCH_BUILD build of torch, but pip found" \
+            "the $found build. Ask your instructor for TORCH_INDEX in course.env."
 }
 
 build_environment() {
     local version mark=$workspace/venv/lab-environment
-    : >"$log" || explain
+    { : >"$log"; } 2>/dev/null || explain
     version=$(python_version python3) || version=none
     [[ $version =~ ^3\.[1-9][0-9]$ ]] || fail "Python 3.10 or newer is needed, and here is" \
         "$version. To see which modules there are, type: module spider Python"
     say "Installing. This takes a few minutes, most of them for torch, which is big."
     # Always into an empty one: a package that pip was killed in looks to pip like a whole one.
-    rm -f "$mark" || explain
+    rm -f "$mark" 2>>"$log" || explain
     python3 -I -m venv --clear "$workspace/venv" >>"$log" 2>&1 || explain
     clean_pip_settings
     [ -z "$TORCH_INDEX" ] ||
@@ -156,11 +158,11 @@ build_environment() {
     run_pip --requirement requirements.txt
     check_torch
     # The data of lab 04.
-    mkdir -p "$workspace/data" || explain
+    mkdir -p "$workspace/data" 2>>"$log" || explain
     cp ../04_tinygpt/shakespeare.txt "$workspace/data/" 2>>"$log" || explain
     rm -rf "$TMPDIR"
-    { wanted && echo "python $version"; } >"$mark.part" || explain
-    mv "$mark.part" "$mark" || explain
+    { wanted && echo "python $version"; } 2>>"$log" >"$mark.part" || explain
+    mv "$mark.part" "$mark" 2>>"$log" || explain
 }
 
 find_workspace

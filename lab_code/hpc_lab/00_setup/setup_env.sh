@@ -33,8 +33,7 @@ if . "$_lab_folder/modules.sh" &&
     _lab_status=0
     # bash FILE and zsh FILE: the settings are in a shell that ends here.
     if [ "${BASH_SOURCE[0]:-}" = "$0" ] || [ "${ZSH_EVAL_CONTEXT:-}" = toplevel ]; then
-        echo "These settings end with the shell that ran this file. For your own, type:"
-        echo "source $_lab_file"
+        echo "These settings end with the shell that ran it. In yours, type: source $_lab_file"
     fi
 else
     _lab_status=$?

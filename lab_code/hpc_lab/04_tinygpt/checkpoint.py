@@ -5,11 +5,13 @@ never changed in place. The new one is written beside it and takes its name when
 the disk. Until then the old one stays.
 """
 
+import contextlib
 import fcntl
 import io
 import os
 import pickle
 import sys
+import warnings
 
 import torch
 
@@ -26,6 +28,8 @@ def write_file(path, data):
             os.fsync(file.fileno())  # ... and from there to the disk
         os.replace(unfinished, path)  # one single step: there is the old file, or the new one
     except OSError as error:
+        with contextlib.suppress(OSError):
+            os.remove(unfinished)  # a full disk needs every byte
         sys.exit(
             f"Could not save {path}: {error.strerror}. What was saved before is still there. "
             "Make room or choose another folder with --out, then start again."
@@ -39,15 +43,20 @@ def save(path, state):
     write_file(path, memory.getbuffer())
 
 
-def load(path, device="cpu"):
+def load(path):
     """Return the state that save() has written. Ends the program when the file is not one."""
     try:
-        # weights_only: read data and nothing else. A file made by somebody else could otherwise
-        # run any program on your account.
-        state = torch.load(path, map_location=device, weights_only=True)
+        with open(path, "rb") as file:
+            data = io.BytesIO(file.read())
     except OSError as error:
         sys.exit(f"Cannot open {path}: {error.strerror}.")
-    except (RuntimeError, EOFError, ValueError, KeyError, pickle.UnpicklingError):
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the sentence below says enough
+            # weights_only: read data and nothing else. A file made by somebody else could
+            # otherwise run any program on your account.
+            state = torch.load(data, map_location="cpu", weights_only=True)
+    except (RuntimeError, OSError, EOFError, ValueError, KeyError, pickle.UnpicklingError):
         sys.exit(
             f"{path} is damaged, or it is no checkpoint. I left the file as it is. "
             "Move it away to start from the beginning."

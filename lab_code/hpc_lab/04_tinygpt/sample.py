@@ -82,7 +82,7 @@ def main():
         sys.exit(f"The prompt needs at least one character. The model knows only these: {known}")
     model = GPT(**state["model_settings"])
     model.load_state_dict(state["trainer"]["model"])
-    print(f"({path}, step {state['training']['progress'][0]})", file=sys.stderr)
+    print(f"({path}, step {state['trainer']['progress'][0]})", file=sys.stderr)
     text = write(
         model,
         characters,

@@ -66,7 +66,8 @@ def choose_device(options):
     if given.isdecimal():
         cores = min(cores, int(given))
     # A core that gets too little to do only makes the others wait.
-    work = options.batch_size * options.block_size * options.n_embd  # numbers in a layer
+    numbers = options.batch_size * options.block_size * options.n_embd  # in a layer
+    work = max(numbers, options.n_embd**2)  # or in a matrix, where that is more
     cores = max(1, min(cores // RANKS, work // 32768))
     torch.set_num_threads(cores)
     say(f"No GPU. Training on the CPU (cores: {cores}), which takes longer.")
@@ -137,7 +138,7 @@ def resume(trainer, settings, path):
     """Go on from the checkpoint at path, if there is one for these settings."""
     if not os.path.exists(path):
         return
-    state = checkpoint.load(path, trainer.device)
+    state = checkpoint.load(path)
     for name, value in settings.items():
         if state["settings"].get(name) != value:
             sys.exit(

@@ -99,9 +99,10 @@ class Trainer:
     def restore(self, state):
         """Go on from what state() returned."""
         self.model.load_state_dict(state["model"])
-        self.muon.momentum = state["muon"]
+        for momentum, saved in zip(self.muon.momentum, state["muon"], strict=True):
+            momentum.copy_(saved)
         self.adamw.load_state_dict(state["adamw"])
-        torch.set_rng_state(state["random"].cpu())
+        torch.set_rng_state(state["random"])
         self.loss_sum.fill_(state["loss"][0])
         self.loss_count = state["loss"][1]
         self.step, self.seconds, self.history = state["progress"]

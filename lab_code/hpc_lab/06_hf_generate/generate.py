@@ -134,6 +134,8 @@ def download(model, revision):
         stop("HF_HUB_OFFLINE forbids to download.", "Type: unset HF_HUB_OFFLINE")
     try:
         fetch_files(model, revision)
+    except KeyboardInterrupt:
+        stop("\nStopped.", "Type the same again: what has arrived is kept.")
     except (RepositoryNotFoundError, RevisionNotFoundError, HFValidationError):
         stop(
             f"The hub has no model {model} with the revision {revision}, or not for everybody.",
@@ -224,9 +226,9 @@ def answer(model, tokenizer, prompts, max_new_tokens, temperature, seed):
             f"the {max_new_tokens} of the answer.",
             "Shorten the prompt, or choose a smaller --max-new-tokens.",
         )
-    if temperature > 0:
+    if temperature >= 0.01:
         sampling = {"do_sample": True, "temperature": temperature}
-    else:
+    else:  # so little chance is none, and dividing by it would give numbers that are too large
         sampling = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
     torch.manual_seed(seed)
     try:
@@ -345,4 +347,4 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        sys.exit("\nStopped. Type the same again: what has arrived is kept.")
+        sys.exit("\nStopped.")

@@ -32,7 +32,7 @@ DEVICES = {  # name: major, minor number
     # Numbers that Linux keeps for local use: there is no such device anywhere.
     **{f"nvidia{gpu}": (60, gpu) for gpu in range(8)},
 }
-daemons: dict[str, int] = {}
+daemons: dict[str, subprocess.Popen] = {}
 
 
 def main() -> None:
@@ -178,6 +178,7 @@ def make_home(user: str) -> None:
 
 def start_daemons(values: dict[str, str], nodes: list[str], users: list[str]) -> None:
     start("munged", "munged", "--foreground", user="munge")
+    wait_for("munge", lambda: os.path.exists("/run/munge/munge.socket.2"))
     database = ["--no-defaults", "--datadir=/var/lib/practice-mysql", "--user=mysql"]
     run("mariadb-install-db", *database, "--skip-test-db", "--skip-name-resolve")
     start(
@@ -202,7 +203,7 @@ def start_daemons(values: dict[str, str], nodes: list[str], users: list[str]) ->
     start("slurmctld", "slurmctld", "-D", user="slurm")
     for node in nodes:
         start(node, "unshare", "--uts", "sh", "-c", f"hostname {node} && exec slurmd -D -N {node}")
-    wait_for("the nodes", lambda: nodes_idle(len(nodes)), seconds=60)
+    wait_for("the nodes", lambda: nodes_idle(len(nodes)))
 
 
 def start(name: str, *command: str, user: str | None = None) -> None:
@@ -211,13 +212,17 @@ def start(name: str, *command: str, user: str | None = None) -> None:
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, user=user, group=user,
             extra_groups=[] if user else None, start_new_session=True,
         )  # fmt: skip
-    daemons[name] = process.pid
-    Path("/run/daemons.json").write_text(json.dumps(daemons))
+    daemons[name] = process
+    pids = {name: process.pid for name, process in daemons.items()}
+    Path("/run/daemons.json").write_text(json.dumps(pids))
 
 
-def wait_for(what: str, ready: Callable[[], bool], seconds: float = 30) -> None:
+def wait_for(what: str, ready: Callable[[], bool], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not ready():
+        for name, process in daemons.items():
+            if process.poll() is not None:
+                raise OSError(f"{name} ended with exit code {process.returncode}")
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what} did not come up within {seconds:.0f} seconds")
         time.sleep(0.05)

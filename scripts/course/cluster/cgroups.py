@@ -64,7 +64,10 @@ def take_for_whole(name: str) -> None:
         raise OSError(ctypes.get_errno(), "a cgroup namespace is not allowed")
     if version() == 2:
         (top / "daemons/cgroup.procs").write_text("0")
-        (top / "cgroup.subtree_control").write_text(V2_CONTROLLERS)
+        # Where Slurm makes the groups of the jobs.
+        (top / "system.slice").mkdir()
+        for group in (top, top / "system.slice"):
+            (group / "cgroup.subtree_control").write_text(V2_CONTROLLERS)
 
 
 def processes(name: str) -> set[int]:
