@@ -108,7 +108,7 @@ def listing(name: str, lab: Path = LAB) -> str:
 def folded_listing(name: str, lab: Path = LAB) -> str:
     """A lab file that shows its name, and its text when it is opened."""
     block = textwrap.indent(listing(name, lab), "    ")
-    return f'??? note "The whole file: {name}"\n\n{block}\n'
+    return f'??? note "The whole file: `{name}`"\n\n{block}\n'
 
 
 def define_page_macros(
