@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -12,6 +13,9 @@ from course.scenes import ROOT
 def test_the_text_has_no_word_that_aspell_does_not_know(site):
     (ROOT / "build").mkdir(exist_ok=True)  # the compiled word list
     found = subprocess.run(
-        ["pyspelling", "--config", "tests/writing.yml"], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "pyspelling", "--config", "tests/writing.yml"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     assert found.returncode == 0, found.stdout + found.stderr
