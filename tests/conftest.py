@@ -3,6 +3,7 @@
 import functools
 import os
 import shutil
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from course.cluster import Cluster
 from course.scenes import ROOT
+
+# Tests press Ctrl+C. Started in the background, pytest would ignore it, and all that it starts too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CHROMIUM_FLAGS = [
     "--disable-gpu",

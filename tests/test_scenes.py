@@ -11,7 +11,7 @@ from course.macros import scene_index
 from course.scenes import LAB, ROOT, SCENES, SceneError, load_scenes
 from course.values import load_values
 
-# Who tries what, scene by scene, and whether it works, as the source document tells it.
+# Who tries what, scene by scene, and whether it works, as the story tells it.
 TAKES = [
     (0, "Martin", False),
     (0, "Marie", True),
@@ -123,6 +123,12 @@ WRONG = {
         "Exercise 1 is a single command.",
         "Exercise 1 is on <<CLUSTR>>.",
         "<<CLUSTR>> is no course value",
+    ),
+    "captured number in prose": (
+        "01_hello",
+        "had exactly the 4 cores",
+        "had in <<job2>> exactly the 4 cores",
+        "<<job2>> is known in transcripts only",
     ),
     "stage direction without a proof": (
         "01_hello",

@@ -338,7 +338,7 @@ def define_env(env) -> None:
             anchor = f"[{scene.number}](#{scene.anchor()})"
             failed = [take for take in scene.takes if not take.works]
             for row in [*failed, *scene.also_learned]:
-                lines.append(f"| {anchor} | {row.went_wrong} | {row.rule} |")
+                lines.append(f"| {anchor} | {prose(row.went_wrong)} | {prose(row.rule)} |")
         return "\n".join(lines)
 
 

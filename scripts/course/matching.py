@@ -117,6 +117,38 @@ def actual_lines(
     return result
 
 
+def _is_plain(line: Line) -> bool:
+    """Whether a line is only text that is printed, so that another text may take its place."""
+    kept = any(isinstance(p, Direction) or (isinstance(p, Number) and p.first) for p in line.parts)
+    return line.kind == "output" and not line.hidden and not kept
+
+
+def revised(
+    lines: Sequence[Line],
+    output: str,
+    numbers: Mapping[str, str],
+    values: Mapping[str, str],
+) -> list[Line | str]:
+    """The transcript's lines with what was printed in place of those that differ.
+
+    Stage directions, omissions, captured numbers and unseen lines stay as they are: whether they
+    still fit is for a person to say.
+    """
+    got = actual_lines(lines, output, numbers, values)
+    result: list[Line | str] = []
+    blocks = difflib.SequenceMatcher(None, list(lines), got, autojunk=False).get_opcodes()
+    for kind, first, last, start, end in blocks:
+        told, printed = lines[first:last], got[start:end]
+        if kind == "equal" or all(_is_plain(line) for line in told):
+            around = [*lines[max(0, first - 1) : first], *lines[last : last + 1]]
+            left_out = kind == "insert" and any(not _is_plain(line) for line in around)
+            result += [] if left_out else printed
+            continue
+        for line in told:
+            result.append(printed.pop(0) if _is_plain(line) and printed else line)
+    return result
+
+
 def difference(
     lines: Sequence[Line],
     output: str,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course.matching import actual_lines, difference, fill, match_output, table_rows
+from course.matching import difference, fill, match_output, revised, table_rows
 from course.scenes import ROOT, Direction, Line, Proof, Session, Terminal, TranscriptFile
 from course.shell import Shell, ShellError
 from course.sites import Here, Practice
@@ -61,7 +61,7 @@ class SceneRehearsal:
         self.scene = scene
         self.values = {**site.values, "LOGIN": site.user}
         self.numbers: dict[str, str] = {}
-        self.edit: Edit | None = None  # what --update would write
+        self.edits: list[Edit] = []  # what --update would write
         self._recordings = recordings
         self._shells: dict[str, Shell] = {}
 
@@ -193,19 +193,19 @@ class SceneRehearsal:
         indent = source[expected[0].number - 1]
         indent = indent[: len(indent) - len(indent.lstrip())]
         lines = []
-        for line in actual_lines(expected, output, self.numbers, self.values):
+        for line in revised(expected, output, self.numbers, self.values):
             if isinstance(line, Line):
                 lines.append(source[line.number - 1])
             else:
                 lines.append(indent + self._as_transcript(line))
-        self.edit = Edit(expected[0].number, expected[-1].number, lines)
+        self.edits.append(Edit(expected[0].number, expected[-1].number, lines))
 
     def _as_transcript(self, text: str) -> str:
         """A printed line with its known numbers and values as placeholders again."""
-        known = {number: name for name, number in self.numbers.items() if len(number) > 3}
-        known[self.values["LOGIN"]] = "LOGIN"
-        for value, name in known.items():
-            text = text.replace(value, f"<<{name}>>")
+        known = {value: name for name, value in (self.values | self.numbers).items()}
+        for value in sorted(known, key=len, reverse=True):
+            if len(value) > 3:  # a shorter one may be there by chance
+                text = text.replace(value, f"<<{known[value]}>>")
         return text
 
     # --- Proofs ---
@@ -219,6 +219,8 @@ class SceneRehearsal:
             self._prove_row(key, proof, text)
         if proof.no_row is not None:
             first = self._filled(proof.no_row)
+            if not text.split()[:1] == ["JOBID"]:
+                raise Failure(f"({key}), but this is no table of squeue:\n{text}")
             if any(first in row.values() for row in table_rows(text)):
                 raise Failure(f"({key}), but there is a row '{first}':\n{text}")
         if proof.exit is not None and code != int(proof.exit):

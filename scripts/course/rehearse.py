@@ -16,6 +16,7 @@ from course.scenes import (
     load_scenes,
 )
 from course.sites import Here, Practice
+from course.values import ValuesError
 
 
 def chosen(
@@ -89,19 +90,21 @@ def rehearse(
                 except Failure as failure:
                     failures.append(str(failure))
                     say(f"DIFFERENT   {failure}")
-                    if update and rehearsal.edit:
-                        _apply(scene.path, rehearsal.edit)
-                        say(f"Updated {scene.path}. Look at it, and play again.")
                     continue
                 done.append(take.id)
                 entries[name] = Played(site.name, slurm, date.today(), gpu, digest(scene, take))
                 say(f"as told     {name}" + (" (without a GPU)" if gpu == "none" else ""))
+        if update and rehearsal.edits:
+            _apply(scene.path, rehearsal.edits)
+            say(f"Updated {scene.path}. Look at it, and play again.")
     return entries, failures
 
 
-def _apply(path: Path, edit: Edit) -> None:
+def _apply(path: Path, edits: Sequence[Edit]) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
-    lines[edit.first - 1 : edit.last] = edit.lines
+    # From the bottom up: an edit may change how many lines there are.
+    for edit in sorted(edits, key=lambda edit: edit.first, reverse=True):
+        lines[edit.first - 1 : edit.last] = edit.lines
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -117,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         takes = chosen([*load_scenes(), *load_pages()], options.takes)
-    except SceneError as error:
+    except (SceneError, ValuesError) as error:
         sys.exit(str(error))
     except KeyError as error:
         sys.exit(f"There is no take {error}. lab_code/scenes/ has their names.")
@@ -131,8 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         site.close()
     if options.report and entries:
         name = "practice" if options.on == "practice" else site.values["CLUSTER"]
-        slurm = next(iter(entries.values())).slurm
-        write_report(REPORTS / f"{name}.json", site.name, slurm, entries)
+        write_report(REPORTS / f"{name}.json", site.name, entries)
     return 1 if failures else 0
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from course.bundle import lab_files
 from course.scenes import LAB, ROOT, Session, TranscriptFile
 
 REPORTS = ROOT / "lab_code/scenes/reports"
@@ -28,15 +29,24 @@ class Played:
 
 def digest(scene: TranscriptFile, take: Session, lab: Path = LAB) -> str:
     """Of all that decides what a take shows: what is typed and told, and the lab's files."""
-    prose = {"intro", "why", "title", "went_wrong", "rule", "message", "cause", "remedy"}
+    prose = {
+        "intro",
+        "why",
+        "title",
+        "went_wrong",
+        "rule",
+        "message",
+        "cause",
+        "remedy",
+        "not_played",
+    }
     told = take.model_dump(mode="json", exclude=prose)
     for terminal in told["terminals"]:
         del terminal["intro"]
     whole = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
-    for folder in sorted(scene.labs):
-        for file in sorted((lab / folder).rglob("*")):
-            if file.is_file() and "__pycache__" not in file.parts:
-                whole.update(f"\0{file.relative_to(lab)}\0".encode() + file.read_bytes())
+    for file in lab_files(lab):
+        if file.relative_to(lab).parts[0] in scene.labs:
+            whole.update(f"\0{file.relative_to(lab)}\0".encode() + file.read_bytes())
     return whole.hexdigest()[:16]
 
 
@@ -48,12 +58,12 @@ def load_reports(folder: Path = REPORTS) -> dict[str, list[Played]]:
         for name, entry in report["takes"].items():
             day = date.fromisoformat(entry["day"])
             played.setdefault(name, []).append(
-                Played(report["cluster"], report["slurm"], day, entry["gpu"], entry["digest"])
+                Played(report["cluster"], entry["slurm"], day, entry["gpu"], entry["digest"])
             )
     return played
 
 
-def write_report(path: Path, cluster: str, slurm: str, takes: dict[str, Played]) -> None:
+def write_report(path: Path, cluster: str, takes: dict[str, Played]) -> None:
     """Write the entries of one cluster, and keep those of takes that were not played now."""
     entries = {}
     if path.exists():
@@ -61,9 +71,10 @@ def write_report(path: Path, cluster: str, slurm: str, takes: dict[str, Played])
     for name, played in takes.items():
         entries[name] = {
             "day": played.day.isoformat(),
+            "slurm": played.slurm,
             "gpu": played.gpu,
             "digest": played.digest,
         }
-    report = {"cluster": cluster, "slurm": slurm, "takes": dict(sorted(entries.items()))}
+    report = {"cluster": cluster, "takes": dict(sorted(entries.items()))}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

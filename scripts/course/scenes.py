@@ -299,6 +299,12 @@ class Lesson(Model):
     rule: str
 
 
+def _with_helpers(labs: Iterable[str]) -> set[str]:
+    """These lab folders, and those on whose files they depend."""
+    found = {"00_setup", *labs}
+    return found | {"04_tinygpt"} if "05_sweep" in found else found  # its train.py does the work
+
+
 class TranscriptFile(Model):
     """What one file holds: sessions, and what they quote."""
 
@@ -320,7 +326,7 @@ class TranscriptFile(Model):
     def labs(self) -> set[str]:
         """The lab folders on which its sessions depend."""
         text = self._path.read_text(encoding="utf-8")
-        return {"00_setup"} | {lab.name for lab in LAB.iterdir() if lab.name in text}
+        return _with_helpers(lab.name for lab in LAB.iterdir() if lab.name in text)
 
     def anchor(self) -> str:
         """What the ids of its parts begin with."""
@@ -355,7 +361,7 @@ class Scene(TranscriptFile):
 
     @property
     def labs(self) -> set[str]:
-        return {"00_setup", self.lab}
+        return _with_helpers([self.lab])
 
     @property
     def number(self) -> int:
@@ -416,6 +422,8 @@ class _Loader:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             raise self.error(mark.line + 1, f"This is not YAML: {error.problem}.") from None
+        if node is None:
+            raise self.error(1, "The file is empty. Another scene's file shows what belongs in it.")
         self._refuse_double_keys(node)
         try:
             scene = kind.model_validate(data)
@@ -434,7 +442,7 @@ class _Loader:
                 raise self.error(line, f"'after: {take.after}' names no earlier take.")
             ids.append(take.id)
             self._complete_take(take, node, ("takes", index))
-        self._complete_prose(scene, node)
+        self._check_prose(scene, node)
         for index, quote in enumerate(scene.quotes):
             self._check_quote(scene, quote, _line_of(node, ("quotes", index)))
         return scene
@@ -591,13 +599,23 @@ class _Loader:
         for text in (*texts, *proof.shows.values()):
             self._parts(text or "", line)
 
-    def _complete_prose(self, scene: TranscriptFile, node: yaml.Node) -> None:
-        """Course values in prose are looked up when it is shown; unknown ones are refused here."""
+    def _check_prose(self, scene: TranscriptFile, node: yaml.Node) -> None:
+        """Prose may hold course values, which are filled in when it is shown, and nothing else."""
         for field in ("intro", "outro", "remember"):
-            self._parts(getattr(scene, field, ""), _line_of(node, (field,)))
+            self._prose(getattr(scene, field, ""), _line_of(node, (field,)))
         for index, take in enumerate(scene.takes):
-            for field in ("intro", "why", "cause", "remedy"):
-                self._parts(getattr(take, field, ""), _line_of(node, ("takes", index, field)))
+            for field in ("intro", "why", "went_wrong", "rule", "cause", "remedy"):
+                self._prose(getattr(take, field, ""), _line_of(node, ("takes", index, field)))
+            for number, terminal in enumerate(take.terminals):
+                where = ("takes", index, "terminals", number, "intro")
+                self._prose(terminal.intro, _line_of(node, where))
+
+    def _prose(self, text: str, line: int) -> None:
+        for part in self._parts(text, line):
+            if isinstance(part, Number):
+                raise self.error(
+                    line, f"<<{part.name}>> is known in transcripts only, not in prose."
+                )
 
     def _check_quote(self, scene: TranscriptFile, quote: Quote, line: int) -> None:
         file = LAB / quote.file

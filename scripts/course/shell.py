@@ -5,6 +5,7 @@ the same in a shell on a compute node that `srun … --pty bash -l` opens.
 """
 
 import re
+import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,13 +25,23 @@ class ShellError(Exception):
     """The shell did not do what was waited for. The text tells what it printed."""
 
 
+def _hear_ctrl_c() -> None:
+    """What is started in the background ignores Ctrl+C, and so would the shell and its programs."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Shell:
     """One open terminal window. `recording` receives all that appears in it."""
 
     def __init__(self, argv: Sequence[str], recording: Path):
         self._file = recording.open("a", encoding="utf-8")
         self._child = pexpect.spawn(
-            argv[0], list(argv[1:]), encoding="utf-8", dimensions=(50, _WIDTH), echo=False
+            argv[0],
+            list(argv[1:]),
+            encoding="utf-8",
+            dimensions=(50, _WIDTH),
+            echo=False,
+            preexec_fn=_hear_ctrl_c,
         )
         self._child.delaybeforesend = None
         self._child.logfile_read = self._file

@@ -5,6 +5,7 @@ out the lab's files as a student has them.
 """
 
 import getpass
+import os
 import shutil
 import subprocess
 import tempfile
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from course import bundle
 from course.cluster import Cluster
-from course.scenes import LAB
+from course.scenes import LAB, ROOT
 from course.values import load_values
 
 LAB_FOLDER = bundle.FOLDER  # in a student's home
@@ -76,7 +77,11 @@ class Here:
         self._home.mkdir(exist_ok=True)
 
     def shell_command(self, user: str) -> list[str]:
-        return ["env", f"HOME={self._home}", "bash", "--login"]
+        # Without this checkout's own Python, which a student does not have.
+        folders = os.environ["PATH"].split(":")
+        path = ":".join(folder for folder in folders if not Path(folder).is_relative_to(ROOT))
+        clean = ["env", "--unset=PYTHONPATH", f"PATH={path}", f"HOME={self._home}"]
+        return [*clean, "bash", "--login"]
 
     def run(self, user: str, command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
