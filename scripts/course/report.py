@@ -29,18 +29,8 @@ class Played:
 
 def digest(scene: TranscriptFile, take: Session, lab: Path = LAB) -> str:
     """Of all that decides what a take shows: what is typed and told, and the lab's files."""
-    prose = {
-        "intro",
-        "why",
-        "title",
-        "went_wrong",
-        "rule",
-        "message",
-        "cause",
-        "remedy",
-        "not_played",
-    }
-    told = take.model_dump(mode="json", exclude=prose)
+    prose = {"intro", "why", "title", "went_wrong", "rule", "message", "cause", "remedy"}
+    told = take.model_dump(mode="json", exclude=prose | {"not_played"})
     for terminal in told["terminals"]:
         del terminal["intro"]
     whole = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
