@@ -311,7 +311,7 @@ def test_the_same_seed_writes_the_same_and_another_one_something_else(trained):
 def test_a_prompt_with_unknown_characters_is_refused(trained):
     folder, _ = trained
     result = run("sample.py", f"--checkpoint={folder / 'run/checkpoint.pt'}", "--prompt=Ä")
-    assert "The model knows only these: !" in result.stderr
+    assert "The model knows only these: " in result.stderr
     assert is_one_sentence(result.stderr)
     assert result.returncode == 1
 
