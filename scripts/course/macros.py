@@ -12,6 +12,8 @@
     {{ scene_addresses() }}             all scenes and takes, to link and to embed
     {{ scene_index_fields() }}          the fields of scenes.json
 
+Those of the pages around the story are in page_macros.py.
+
 After the build it writes scenes.json, the index of the scenes.
 """
 
@@ -30,8 +32,10 @@ from mkdocs.exceptions import PluginError
 from mkdocs.utils import get_relative_url
 from mkdocs_macros.errors import format_error
 
+from course import bundle
 from course.answers import load_answers
 from course.embeds import css_height, load_heights
+from course.page_macros import PageError, define_page_macros
 from course.report import Played, digest, load_reports
 from course.scenes import (
     DEFAULT_LOGIN,
@@ -41,9 +45,12 @@ from course.scenes import (
     Part,
     Scene,
     SceneError,
+    Session,
     Take,
     Terminal,
     Text,
+    TranscriptFile,
+    load_pages,
     load_scenes,
 )
 from course.values import ValuesError, check_values, load_values
@@ -52,10 +59,6 @@ VALUE = re.compile(r"<<([A-Z_]+)>>")
 CODE_WITH_VALUE = re.compile(r"`([^`\n]*<<[A-Z_]+>>[^`\n]*)`")
 SCHEMA = ROOT / "docs/scenes.schema.json"
 READERS_OWN = ("LOGIN", "ACCOUNT")  # a script fills in what the reader has entered
-
-
-class PageError(Exception):
-    """A page asks for something that does not exist."""
 
 
 @format_error.register
@@ -201,6 +204,7 @@ def define_env(env) -> None:
         values = load_values(LAB / "00_setup/course.env")
         check_values(values)
         scenes = load_scenes(values=values)
+        pages = load_pages(values=values)
     except (SceneError, ValuesError) as error:
         raise PluginError(str(error)) from None
     env.scenes = scenes
@@ -214,8 +218,10 @@ def define_env(env) -> None:
         text = VALUE.sub(lambda match: value(match[1]), text)
         return Markup(text)  # Markdown of our own, not to be escaped
 
-    def when_played(scene: Scene, take: Take) -> str:
-        entries = reports.get(f"{scene.number}/{take.id}", [])
+    def when_played(scene: TranscriptFile, take: Session) -> str:
+        if take.not_played:
+            return f"Not played: {take.not_played}"
+        entries = reports.get(f"{scene.name}/{take.id}", [])
         return played(entries, digest(scene, take), shown_values["CLUSTER"])
 
     def link(source: str) -> str:
@@ -240,6 +246,7 @@ def define_env(env) -> None:
         when_played=when_played,
     )
     template = templates.get_template("scene.md").module
+    define_page_macros(env, scenes, pages, templates, values)
     address_template = templates.get_template("addresses.md").module
 
     def find(number: int) -> Scene:
@@ -337,5 +344,7 @@ def define_env(env) -> None:
 
 def on_post_build(env) -> None:
     """Called by mkdocs-macros when the site is written."""
+    site = Path(env.conf["site_dir"])
+    site.joinpath(bundle.NAME).write_bytes(env.bundle)
     index = json.dumps(scene_index(env.scenes), ensure_ascii=False, indent=2)
-    Path(env.conf["site_dir"], "scenes.json").write_text(index + "\n", encoding="utf-8")
+    site.joinpath("scenes.json").write_text(index + "\n", encoding="utf-8")

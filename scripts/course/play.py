@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from course.matching import difference, fill, match_output, revised, table_rows
-from course.scenes import ROOT, Direction, Line, Proof, Scene, Take, Terminal
+from course.scenes import ROOT, Direction, Line, Proof, Session, Terminal, TranscriptFile
 from course.shell import Shell, ShellError
 from course.sites import Here, Practice
 
@@ -56,7 +56,7 @@ def steps(terminal: Terminal) -> list[Step]:
 class SceneRehearsal:
     """Plays takes of one scene; keeps its captured numbers and its open shells."""
 
-    def __init__(self, site: Practice | Here, scene: Scene, recordings: Path = RECORDINGS):
+    def __init__(self, site: Practice | Here, scene: TranscriptFile, recordings: Path = RECORDINGS):
         self.site = site
         self.scene = scene
         self.values = {**site.values, "LOGIN": site.user}
@@ -74,7 +74,7 @@ class SceneRehearsal:
     def __exit__(self, *_: object) -> None:
         self._clear()
 
-    def play(self, take: Take) -> str:
+    def play(self, take: Session) -> str:
         """Play one take, and return the GPU that it used, "none" where it had to do without.
 
         Raises Failure where it goes differently than it tells.
@@ -82,13 +82,12 @@ class SceneRehearsal:
         try:
             return self._play(take)
         except (Failure, ShellError) as failure:
-            name = f"{self.scene.number}/{take.id}"
             raise Failure(
-                f"{name} ({take.who}, {'works' if take.works else 'does not work'}): {failure}\n"
+                f"{self.scene.name}/{take.id} ({take.outcome}): {failure}\n"
                 f"The recording: {self.recording(self.site.user)}"
             ) from None
 
-    def _play(self, take: Take) -> str:
+    def _play(self, take: Session) -> str:
         if not take.after:
             self._clear()
             self.site.lay_out()
@@ -110,7 +109,7 @@ class SceneRehearsal:
                     gpu = self._play_command(take, terminal, step) or gpu
         for proof in take.without_gpu if without_gpu else take.proof:
             self._prove(proof, shell)
-        if not without_gpu:
+        if take.goal and not without_gpu:
             self._check_goal(take, shell)
         if take.works and (new := self._home_files() - home):
             raise Failure(f"It wrote into the home: {', '.join(sorted(new))}")
@@ -118,15 +117,15 @@ class SceneRehearsal:
 
     # --- Commands and their output ---
 
-    def start_line(self, take: Take) -> str:
+    def start_line(self, take: Session) -> str:
         """What is typed to get to where the take begins."""
         return fill(take.start_parts, self.numbers, self.values)
 
-    def command_line(self, take: Take, line: Line) -> str:
+    def command_line(self, take: Session, line: Line) -> str:
         """What is typed for a command of the take."""
         return fill(line.parts, self.numbers, self.values)
 
-    def _play_command(self, take: Take, terminal: Terminal, step: Step) -> str:
+    def _play_command(self, take: Session, terminal: Terminal, step: Step) -> str:
         """Type a command and hold its output against the transcript; return a GPU's name."""
         shell = self._shell(step.line.user or self.site.user)
         shell.type(self.command_line(take, step.line))
@@ -157,7 +156,7 @@ class SceneRehearsal:
             gpu = text if proof.gpu else gpu
         return gpu
 
-    def _type_only(self, take: Take, step: Step) -> None:
+    def _type_only(self, take: Session, step: Step) -> None:
         """Without a GPU: type the command, and capture the numbers of its unseen output only."""
         shell = self._shell(step.line.user or self.site.user)
         output, _ = shell.run(self.command_line(take, step.line), LONGEST_COMMAND)
@@ -247,7 +246,7 @@ class SceneRehearsal:
             if code:
                 raise Failure(f"The proof '{command}' failed:\n{output}")
 
-    def _check_goal(self, take: Take, shell: Shell) -> None:
+    def _check_goal(self, take: Session, shell: Shell) -> None:
         output, code = shell.run(f"( {self._filled(take.goal)} )", LONGEST_COMMAND)
         reached = code == 0
         if reached and not take.works:
@@ -292,7 +291,7 @@ class SceneRehearsal:
 
     def recording(self, user: str) -> Path:
         """The file that receives all that appears in this user's shells."""
-        return self._recordings / f"{self.scene.lab}-{user}.txt"
+        return self._recordings / f"{self.scene.path.stem}-{user}.txt"
 
     def _shell(self, user: str) -> Shell:
         if user not in self._shells:

@@ -8,27 +8,35 @@ from pathlib import Path
 
 from course.play import RECORDINGS, Edit, Failure, SceneRehearsal
 from course.report import REPORTS, Played, digest, write_report
-from course.scenes import Scene, SceneError, Take, load_scenes
+from course.scenes import (
+    SceneError,
+    Session,
+    TranscriptFile,
+    load_pages,
+    load_scenes,
+)
 from course.sites import Here, Practice
 from course.values import ValuesError
 
 
-def chosen(scenes: Iterable[Scene], names: Sequence[str]) -> list[tuple[Scene, list[Take]]]:
+def chosen(
+    scenes: Iterable[TranscriptFile], names: Sequence[str]
+) -> list[tuple[TranscriptFile, list[Session]]]:
     """The takes named ("1" or "1/no-log-folder"; none: all), with those on which they build.
 
     Raises KeyError with the name that there is not.
     """
     scenes = list(scenes)
-    known = {str(scene.number) for scene in scenes}
-    known |= {f"{scene.number}/{take.id}" for scene in scenes for take in scene.takes}
+    known = {scene.name for scene in scenes}
+    known |= {f"{scene.name}/{take.id}" for scene in scenes for take in scene.takes}
     for name in names:
         if name not in known:
             raise KeyError(name)
     result = []
     for scene in scenes:
-        wanted: list[Take] = []
+        wanted: list[Session] = []
         for take in reversed(scene.takes):
-            asked = not names or {str(scene.number), f"{scene.number}/{take.id}"} & set(names)
+            asked = not names or {scene.name, f"{scene.name}/{take.id}"} & set(names)
             if asked or any(take.id == later.after for later in wanted):
                 wanted.insert(0, take)
         if wanted:
@@ -36,8 +44,10 @@ def chosen(scenes: Iterable[Scene], names: Sequence[str]) -> list[tuple[Scene, l
     return result
 
 
-def cannot_be_played(take: Take, played: Sequence[str], site: Practice | Here) -> str:
+def cannot_be_played(take: Session, played: Sequence[str], site: Practice | Here) -> str:
     """Why a take cannot be played on this site; empty where it can."""
+    if take.not_played:
+        return take.not_played
     if take.after and take.after not in played:
         return f"it goes on from '{take.after}', which was not played"
     users = {line.user for terminal in take.terminals for line in terminal.lines if line.user}
@@ -46,14 +56,14 @@ def cannot_be_played(take: Take, played: Sequence[str], site: Practice | Here) -
     return ""
 
 
-def is_written(scene: Scene) -> bool:
+def is_written(scene: TranscriptFile) -> bool:
     """Whether the scene's lab exists: then no quote of it is open."""
     return not any(quote.open for quote in scene.quotes)
 
 
 def rehearse(
     site: Practice | Here,
-    scenes: Sequence[tuple[Scene, list[Take]]],
+    scenes: Sequence[tuple[TranscriptFile, list[Session]]],
     say: Callable[[str], None] = print,
     *,
     update: bool = False,
@@ -66,12 +76,12 @@ def rehearse(
     failures: list[str] = []
     for scene, takes in scenes:
         if not is_written(scene):
-            say(f"not played  scene {scene.number}: {scene.lab} is not written yet")
+            say(f"not played  scene {scene.name}: {scene.path.stem} is not written yet")
             continue
         done: list[str] = []
         with SceneRehearsal(site, scene, recordings) as rehearsal:
             for take in takes:
-                name = f"{scene.number}/{take.id}"
+                name = f"{scene.name}/{take.id}"
                 if reason := cannot_be_played(take, done, site):
                     say(f"not played  {name}: {reason}")
                     continue
@@ -109,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--yes", action="store_true", help="submit jobs on this machine's Slurm")
     options = parser.parse_args(arguments)
     try:
-        takes = chosen(load_scenes(), options.takes)
+        takes = chosen([*load_scenes(), *load_pages()], options.takes)
     except (SceneError, ValuesError) as error:
         sys.exit(str(error))
     except KeyError as error:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from course.scenes import LAB, NOT_SHIPPED, ROOT, Scene, Take
+from course.bundle import lab_files
+from course.scenes import LAB, ROOT, Session, TranscriptFile
 
 REPORTS = ROOT / "lab_code/scenes/reports"
 
@@ -26,19 +27,16 @@ class Played:
     digest: str
 
 
-def digest(scene: Scene, take: Take, lab: Path = LAB) -> str:
+def digest(scene: TranscriptFile, take: Session, lab: Path = LAB) -> str:
     """Of all that decides what a take shows: what is typed and told, and the lab's files."""
-    told = take.model_dump(mode="json", exclude={"intro", "why", "title", "went_wrong", "rule"})
+    prose = {"intro", "why", "title", "went_wrong", "rule", "message", "cause", "remedy"}
+    told = take.model_dump(mode="json", exclude=prose | {"not_played"})
     for terminal in told["terminals"]:
         del terminal["intro"]
     whole = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
-    folders = {"00_setup", scene.lab}
-    if scene.lab == "05_sweep":
-        folders.add("04_tinygpt")  # its train.py does the work
-    for folder in sorted(folders):
-        for file in sorted((lab / folder).rglob("*")):
-            if file.is_file() and not set(file.parts) & set(NOT_SHIPPED):
-                whole.update(f"\0{file.relative_to(lab)}\0".encode() + file.read_bytes())
+    for file in lab_files(lab):
+        if file.relative_to(lab).parts[0] in scene.labs:
+            whole.update(f"\0{file.relative_to(lab)}\0".encode() + file.read_bytes())
     return whole.hexdigest()[:16]
 
 

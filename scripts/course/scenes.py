@@ -1,12 +1,16 @@
-"""Reads the scenes of the story: one YAML file a lab folder in lab_code/scenes/.
+"""Reads what is typed and what comes back, from the YAML files in lab_code/scenes/.
 
-A scene has takes, a take has terminals, and a terminal has a transcript: what is typed and what
-comes back. Everything else is made from these files: the story's terminal blocks, what a copy
-button copies, the scene index, and the rehearsal on a real Slurm.
+A scene of the story is one file, by the name of its lab's folder. It has takes, a take has
+terminals, and a terminal has a transcript. Everything else is made from these files: the story's
+terminal blocks, what a copy button copies, the scene index, and the rehearsal on a real Slurm.
+
+The pages around the story have files of their own, in pages/ (the sessions of a page) and in
+trouble/ (what went wrong, and the cure). They are read, proven and played in the same way.
 
 In a transcript:
 
     $ sbatch hello.sbatch  # why     a command, with a comment that is shown and not copied
+    node$ nproc                      a command on a compute node; local$ on your own machine
     Submitted batch job <<job = 12>> output; captures a number, shown as 12
     cat logs/hello-<<job>>.out       the same number again
     /data/<<FILESYSTEM>>/ws          a course value; <<LOGIN>> is the reader's login
@@ -21,10 +25,10 @@ In a transcript:
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -34,8 +38,6 @@ from course.values import load_values
 ROOT = Path(__file__).resolve().parents[2]
 SCENES = ROOT / "lab_code/scenes"
 LAB = ROOT / "lab_code/hpc_lab"
-# What trying the labs leaves in their folders. It is not part of them.
-NOT_SHIPPED = ("__pycache__", "logs", "runs", ".workspace")
 
 # The reader's login until the reader enters one. ZIH's own way to write it.
 DEFAULT_LOGIN = "<zih-login>"
@@ -113,6 +115,7 @@ class Line:
     hidden: bool = False
     comment: str = ""  # a command's, with the blanks before it
     user: str = ""  # who types a command; empty: whose take it is
+    place: str = ""  # where a command is typed: "node", "local"; empty: on the login node
     job: str = ""  # until: this job …
     state: str = ""  # … has this state
 
@@ -211,24 +214,19 @@ class Terminal(Model):
         return [line.text for line in self.lines if line.kind == "command" and not line.hidden]
 
 
-class Take(Model):
-    """One attempt: who tries what, and whether it works."""
+class Session(Model):
+    """Commands with their output, typed one after the other in one shell."""
 
     id: str = Field(pattern=r"^[a-z]+(-[a-z]+)*$")
-    who: Literal["Marie", "Martin"]
-    works: bool
-    title: str
+    works: bool = True
     terminals: list[Terminal] = Field(min_length=1)
-    why: str  # Markdown: why not, or what it does
-    intro: str = ""  # Markdown
-    start: str = ""  # what brings a fresh login shell to where the take begins
-    after: str = ""  # the take of this scene in whose shell, and with whose jobs, this one goes on
+    start: str = ""  # what brings a fresh login shell to where it begins
+    after: str = ""  # the session of this file in whose shell, and with whose jobs, it goes on
     environment: bool = False  # needs the environment of lab 00 from the start
-    goal: str  # a shell command, run in the take's shell at its end: succeeds where the take works
+    goal: str = ""  # a shell command, run in its shell at the end: succeeds where it works
     without_gpu: list[Proof] = []  # needs a GPU; what is proven instead on a cluster without one
-    went_wrong: str = ""  # the closing table's words, of a take that does not work
-    rule: str = ""
     proof: list[Proof] = []
+    not_played: str = ""  # why it cannot be played, in a sentence
 
     _start_parts: tuple[Part, ...] = ()
 
@@ -240,11 +238,49 @@ class Take(Model):
     def commands(self) -> list[str]:
         return [command for terminal in self.terminals for command in terminal.commands]
 
+    @property
+    def outcome(self) -> str:
+        return "works" if self.works else "does not work"
+
+
+class Take(Session):
+    """One attempt in the story: who tries what, and whether it works."""
+
+    who: Literal["Marie", "Martin"]
+    works: bool
+    title: str
+    why: str  # Markdown: why not, or what it does
+    intro: str = ""  # Markdown
+    goal: str
+    went_wrong: str = ""  # the closing table's words, of a take that does not work
+    rule: str = ""
+
+    @property
+    def outcome(self) -> str:
+        return f"{self.who}, {super().outcome}"
+
     @model_validator(mode="after")
     def _rule_where_it_fails(self) -> "Take":
         if self.works == bool(self.rule and self.went_wrong):
             raise ValueError("went_wrong and rule belong to each take that does not work, only")
         return self
+
+
+class Trouble(Session):
+    """Something that goes wrong: what one sees, why, and what to do."""
+
+    works: Literal[False]
+    title: str
+    message: str  # what one pastes to find it; every line stands in the output
+    cause: str  # Markdown
+    remedy: str  # Markdown
+
+
+class Cure(Session):
+    """What mends a trouble, typed after it."""
+
+    works: Literal[True]
+    after: str
 
 
 class Quote(Model):
@@ -263,16 +299,16 @@ class Lesson(Model):
     rule: str
 
 
-class Scene(Model):
-    """One numbered part of the story; belongs to one lab folder and one page."""
+def _with_helpers(labs: Iterable[str]) -> set[str]:
+    """These lab folders, and those on whose files they depend."""
+    found = {"00_setup", *labs}
+    return found | {"04_tinygpt"} if "05_sweep" in found else found  # its train.py does the work
 
-    title: str
-    page: str
-    intro: str
-    takes: list[Take] = Field(min_length=1)
-    remember: str
-    outro: str = ""
-    also_learned: list[Lesson] = []
+
+class TranscriptFile(Model):
+    """What one file holds: sessions, and what they quote."""
+
+    takes: list[Session] = Field(min_length=1)
     quotes: list[Quote] = []
 
     _path: Path = Path()
@@ -282,13 +318,58 @@ class Scene(Model):
         return self._path
 
     @property
+    def name(self) -> str:
+        """How the rehearsal and the reports call it."""
+        return self._path.stem
+
+    @property
+    def labs(self) -> set[str]:
+        """The lab folders on which its sessions depend."""
+        text = self._path.read_text(encoding="utf-8")
+        return _with_helpers(lab.name for lab in LAB.iterdir() if lab.name in text)
+
+    def anchor(self) -> str:
+        """What the ids of its parts begin with."""
+        return self.name
+
+    def take(self, take_id: str) -> Session:
+        """Raises KeyError where there is no such one."""
+        return {take.id: take for take in self.takes}[take_id]
+
+    def source(self, take: Session) -> str:
+        """The take as it stands in its file."""
+        text = self._path.read_text(encoding="utf-8")
+        found = re.search(rf"^  - id: {take.id}\n(?:    .*\n|\n(?=    ))*", text, re.MULTILINE)
+        return textwrap.dedent(found[0]).rstrip()
+
+
+class Scene(TranscriptFile):
+    """One numbered part of the story; belongs to one lab folder and one page."""
+
+    title: str
+    page: str
+    intro: str
+    takes: list[Take] = Field(min_length=1)
+    remember: str
+    outro: str = ""
+    also_learned: list[Lesson] = []
+
+    @property
     def lab(self) -> str:
         """The lab's folder, by which the file is named: 01_hello."""
         return self._path.stem
 
     @property
+    def labs(self) -> set[str]:
+        return _with_helpers([self.lab])
+
+    @property
     def number(self) -> int:
         return int(self.lab[:2])
+
+    @property
+    def name(self) -> str:
+        return str(self.number)
 
     @property
     def page_source(self) -> str:
@@ -298,21 +379,27 @@ class Scene(Model):
     def anchor(self, take: Take | None = None) -> str:
         return f"scene-{self.number}" + (f"-{take.id}" if take else "")
 
-    def take(self, take_id: str) -> Take:
-        """Raises KeyError where the scene has no such take."""
-        return {take.id: take for take in self.takes}[take_id]
 
-    def source(self, take: Take) -> str:
-        """The take as it stands in the scene's file."""
-        text = self._path.read_text(encoding="utf-8")
-        found = re.search(rf"^  - id: {take.id}\n(?:    .*\n|\n(?=    ))*", text, re.MULTILINE)
-        return textwrap.dedent(found[0]).rstrip()
+class Troubles(TranscriptFile):
+    """Troubles of one kind, each with its cure after it."""
+
+    title: str
+    takes: list[Annotated[Trouble | Cure, Field(discriminator="works")]] = Field(min_length=1)
+
+    @property
+    def troubles(self) -> list[Trouble]:
+        return [take for take in self.takes if isinstance(take, Trouble)]
+
+    def cures(self, trouble: Trouble) -> list[Cure]:
+        return [take for take in self.takes if take.after == trouble.id and take.works]
 
 
 # --- Loading -----------------------------------------------------------------------------------
 
 _PIECE = re.compile(r"\(\((?P<direction>.*?)\)\)|<<(?P<name>\w+)(?: = (?P<shown>\d+))?>>")
 _COMMAND = re.compile(r"(?P<user>[a-z]*)\$ (?P<command>.*?)(?P<comment> +# .*)?")
+_PLACES = ("node", "local")  # the words before a $ that are places; any other is a user
+_File = TypeVar("_File", bound=TranscriptFile)
 _UNTIL = re.compile(r"until (?P<job>\w+) is (?P<state>[A-Z_]+)")
 
 
@@ -327,7 +414,7 @@ class _Loader:
     def error(self, line: int, message: str) -> SceneError:
         return SceneError(self.path, line, message)
 
-    def load(self) -> Scene:
+    def load(self, kind: type[_File]) -> _File:
         text = self.path.read_text(encoding="utf-8")
         try:
             node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -339,7 +426,7 @@ class _Loader:
             raise self.error(1, "The file is empty. Another scene's file shows what belongs in it.")
         self._refuse_double_keys(node)
         try:
-            scene = Scene.model_validate(data)
+            scene = kind.model_validate(data)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(key) for key in first["loc"])
@@ -370,18 +457,42 @@ class _Loader:
                         raise self.error(key.start_mark.line + 1, f"'{key.value}' stands twice.")
                     seen.add(key.value)
 
-    def _complete_take(self, take: Take, node: yaml.Node, where: tuple) -> None:
+    def _complete_take(self, take: Session, node: yaml.Node, where: tuple) -> None:
         take._start_parts = self._parts(take.start, _line_of(node, (*where, "start")))
         for index, terminal in enumerate(take.terminals):
             here = (*where, "terminals", index)
             first = _line_of(node, (*here, "transcript")) + 1  # below the line of the |
             terminal._lines = tuple(self._transcript(terminal.transcript, first))
             terminal._title_parts = self._parts(terminal.title, _line_of(node, (*here, "title")))
-            self._match_directions(terminal, node, here)
+            if not take.not_played:
+                self._match_directions(terminal, node, here)
         for field in ("proof", "without_gpu"):
             for index, proof in enumerate(getattr(take, field)):
                 self._check_proof(proof, _line_of(node, (*where, field, index)))
         self._parts(take.goal, _line_of(node, (*where, "goal")))
+        self._check_places(take)
+        if isinstance(take, Trouble):
+            self._check_message(take, _line_of(node, (*where, "message")))
+
+    def _check_places(self, take: Session) -> None:
+        for terminal in take.terminals:
+            for line in terminal.lines:
+                if line.place == "local" and not take.not_played:
+                    message = "A command on your own machine: 'not_played:' has to say why."
+                    raise self.error(line.number, message)
+
+    def _check_message(self, trouble: Trouble, line: int) -> None:
+        """What a reader pastes has to be what the transcript shows."""
+        shown_lines = [
+            line.text
+            for terminal in trouble.terminals
+            for line in terminal.lines
+            if line.kind in ("output", "direction") and not line.hidden
+        ]
+        for raw in trouble.message.splitlines():
+            text = shown(self._parts(raw, line))
+            if not any(text in shown_line for shown_line in shown_lines):
+                raise self.error(line, f"No output shows the message: {text}")
 
     def _transcript(self, transcript: str, first: int) -> Iterator[Line]:
         has_command = False
@@ -399,13 +510,15 @@ class _Loader:
         hidden = raw.startswith("% ")
         text = raw.removeprefix("% ")
         if command := _COMMAND.fullmatch(text):
+            who = command["user"]
             return Line(
                 "command",
                 self._parts(command["command"], number),
                 number,
                 hidden,
                 comment=command["comment"] or "",
-                user=command["user"],
+                user="" if who in _PLACES else who,
+                place=who if who in _PLACES else "",
             )
         if text.startswith("$"):
             raise self.error(number, "A prompt is '$', one blank, and a command.")
@@ -486,13 +599,13 @@ class _Loader:
         for text in (*texts, *proof.shows.values()):
             self._parts(text or "", line)
 
-    def _check_prose(self, scene: Scene, node: yaml.Node) -> None:
+    def _check_prose(self, scene: TranscriptFile, node: yaml.Node) -> None:
         """Prose may hold course values, which are filled in when it is shown, and nothing else."""
         for field in ("intro", "outro", "remember"):
-            self._prose(getattr(scene, field), _line_of(node, (field,)))
+            self._prose(getattr(scene, field, ""), _line_of(node, (field,)))
         for index, take in enumerate(scene.takes):
-            for field in ("intro", "why", "went_wrong", "rule"):
-                self._prose(getattr(take, field), _line_of(node, ("takes", index, field)))
+            for field in ("intro", "why", "went_wrong", "rule", "cause", "remedy"):
+                self._prose(getattr(take, field, ""), _line_of(node, ("takes", index, field)))
             for number, terminal in enumerate(take.terminals):
                 where = ("takes", index, "terminals", number, "intro")
                 self._prose(terminal.intro, _line_of(node, where))
@@ -504,7 +617,7 @@ class _Loader:
                     line, f"<<{part.name}>> is known in transcripts only, not in prose."
                 )
 
-    def _check_quote(self, scene: Scene, quote: Quote, line: int) -> None:
+    def _check_quote(self, scene: TranscriptFile, quote: Quote, line: int) -> None:
         file = LAB / quote.file
         if quote.text not in _all_text(scene):
             raise self.error(line, f"The scene does not show what it quotes: {quote.text}")
@@ -585,7 +698,21 @@ def load_scenes(folder: Path = SCENES, values: dict[str, str] | None = None) -> 
 
     Raises SceneError for the first file that is wrong.
     """
+    return _load(folder.glob("[0-9][0-9]_*.yaml"), Scene, values)
+
+
+def load_pages(folder: Path = SCENES, values: dict[str, str] | None = None) -> list[TranscriptFile]:
+    """The sessions of the pages around the story, and then the troubles, by their files' names.
+
+    Raises SceneError for the first file that is wrong.
+    """
+    return [
+        *_load(folder.glob("pages/*.yaml"), TranscriptFile, values),
+        *_load(folder.glob("trouble/*.yaml"), Troubles, values),
+    ]
+
+
+def _load(paths: Iterable[Path], kind: type[_File], values: dict[str, str] | None) -> list[_File]:
     if values is None:
         values = load_values(LAB / "00_setup/course.env")
-    paths = sorted(folder.glob("[0-9][0-9]_*.yaml"))
-    return [_Loader(path, values).load() for path in paths]
+    return [_Loader(path, values).load(kind) for path in sorted(paths)]

@@ -5,19 +5,20 @@ out the lab's files as a student has them.
 """
 
 import getpass
-import io
 import os
 import shutil
 import subprocess
-import tarfile
 import tempfile
 from pathlib import Path
 
+from course import bundle
 from course.cluster import Cluster
-from course.scenes import LAB, NOT_SHIPPED, ROOT
+from course.scenes import LAB, ROOT
 from course.values import load_values
 
-LAB_FOLDER = "behind-llms-lab/hpc_lab"  # in a student's home
+LAB_FOLDER = bundle.FOLDER  # in a student's home
+# The practice cluster's own course values, in what every new home is a copy of.
+_OWN_VALUES = f"/etc/skel/{LAB_FOLDER}/00_setup/course.env"
 
 
 class Practice:
@@ -31,7 +32,7 @@ class Practice:
     def __init__(self, cluster: Cluster | None = None, lab: Path = LAB):
         self._cluster = cluster or Cluster()
         self._lab = lab
-        values = self.run(self.user, f"cat ~/{LAB_FOLDER}/00_setup/course.env").stdout
+        values = self.run(self.user, f"cat {_OWN_VALUES}").stdout
         with tempfile.NamedTemporaryFile("w", suffix="course.env") as file:
             file.write(values)
             file.flush()
@@ -44,18 +45,13 @@ class Practice:
         return self._cluster.run(user, command)
 
     def lay_out(self) -> None:
-        """Put the lab into the home anew; the cluster's own course values stay."""
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w") as archive:
-            archive.add(self._lab, ".", filter=self._shipped)
-        values = "00_setup/course.env"
+        """Put the lab into the home anew, from the bundle, with the cluster's own course values."""
         command = (
-            f"cd ~/{LAB_FOLDER} && cp {values} /tmp/course.env && rm -rf ./* && "
-            f"tar --extract --no-same-owner && mv /tmp/course.env {values}"
+            f"cat >{bundle.NAME} && rm -rf {LAB_FOLDER}/* && tar --extract --file={bundle.NAME} "
+            f"&& cp {_OWN_VALUES} {LAB_FOLDER}/00_setup/"
         )
-        subprocess.run(
-            [*self.shell_command(self.user), "-c", command], input=packed.getvalue(), check=True
-        )
+        packed = bundle.make_bundle(self._lab)
+        subprocess.run([*self.shell_command(self.user), "-c", command], input=packed, check=True)
 
     def clean_home(self) -> None:
         """Remove what a take left in the home outside the lab's folder."""
@@ -64,10 +60,6 @@ class Practice:
 
     def close(self) -> None:
         """Nothing to do: the cluster goes on."""
-
-    @staticmethod
-    def _shipped(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        return None if set(Path(entry.name).parts) & set(NOT_SHIPPED) else entry
 
 
 class Here:
@@ -102,10 +94,11 @@ class Here:
         )
 
     def lay_out(self) -> None:
-        """Put the lab into the rehearsal's home anew."""
-        target = self._home / LAB_FOLDER
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(self._lab, target, ignore=shutil.ignore_patterns(*NOT_SHIPPED))
+        """Put the lab into the rehearsal's home anew, from the bundle."""
+        shutil.rmtree(self._home / LAB_FOLDER, ignore_errors=True)
+        archive = self._home / bundle.NAME
+        archive.write_bytes(bundle.make_bundle(self._lab))
+        shutil.unpack_archive(archive, self._home)
 
     def clean_home(self) -> None:
         """Remove what a take left in the rehearsal's home outside the lab's folder."""

@@ -1,0 +1,79 @@
+"""The page on the machines: where its facts come from, and that the lab keeps within the limits."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from course.machines import load_facts
+from course.scenes import LAB, load_pages, load_scenes
+
+SCRIPTS = sorted(LAB.rglob("*.sbatch"))
+LIMITS = {name: fact.value for name, fact in load_facts()["limits"].items()}
+MEGABYTES = {"": 1, "M": 1, "G": 1024}
+
+
+def options_of_script(script: Path) -> dict[str, str]:
+    lines = re.findall(r"^#SBATCH (--\S+)", script.read_text(), re.MULTILINE)
+    return dict(line.split("=", 1) for line in lines)
+
+
+def options_of_command(command: str) -> dict[str, str]:
+    return dict(word.split("=", 1) for word in shlex.split(command) if re.match("--.+=", word))
+
+
+def assert_within_limits(options: dict[str, str]) -> None:
+    gpus = int(re.fullmatch(r"gpu(?::(\d+))?", options["--gres"])[1] or 1)
+    cpus = int(options["--cpus-per-task"]) * int(options.get("--ntasks", 1))
+    amount, unit = re.fullmatch(r"(\d+)([MG]?)", options["--mem-per-cpu"]).groups()
+    assert cpus <= LIMITS["cpus_per_gpu"] * gpus
+    assert cpus * int(amount) * MEGABYTES[unit] <= LIMITS["megabytes_per_gpu"] * gpus
+
+
+def minutes(time: str) -> float:
+    hours, minutes, seconds = map(int, time.split(":"))
+    return hours * 60 + minutes + seconds / 60
+
+
+def test_there_are_job_scripts():
+    assert len(SCRIPTS) >= 3
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_a_job_script_keeps_within_alphas_limits(script):
+    options = options_of_script(script)
+    assert minutes(options["--time"]) <= LIMITS["days"] * 24 * 60
+    assert options["--mem-per-cpu"]
+    if "--gres" in options:
+        assert_within_limits(options)
+
+
+COMMANDS = [
+    command
+    for file in [*load_scenes(), *load_pages()]
+    for take in file.takes
+    if take.works
+    for command in take.commands
+    if "--gres=" in command and "--cpus-per-task=" in command
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_asks_for_a_gpu_keeps_within_alphas_limits(command):
+    assert_within_limits(options_of_command(command))
+
+
+@pytest.mark.parametrize(
+    "fact",
+    ["[37]", "[37, nowhere, 2026-03]", "[37, overview, 2026-13]", "[37, overview, 2026-03-01]"],
+)
+def test_a_fact_without_a_source_or_a_month_is_refused(fact, tmp_path):
+    file = tmp_path / "machines.yaml"
+    file.write_text(
+        "pages: {overview: {title: Overview, path: overview/}}\n"
+        f"clusters: {{alpha: {{nodes: {fact}}}}}\n"
+        "limits: {}\n"
+    )
+    with pytest.raises(ValueError, match="alpha, nodes: a fact is"):
+        load_facts(file)
