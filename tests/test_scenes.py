@@ -166,12 +166,6 @@ WRONG = {
         "- {file: 03_gpu/cpu.sbatch,",
         "there is no such file",
     ),
-    "quote marked open of a file that is there": (
-        "03_gpu",
-        'text: "#SBATCH --gres=gpu:1"}',
-        'text: "#SBATCH --gres=gpu:1", open: true}',
-        "remove 'open: true'",
-    ),
 }
 
 

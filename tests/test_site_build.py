@@ -14,7 +14,6 @@ QUOTES = [
     pytest.param(quote, id=f"{quote.file}: {quote.text}")
     for scene in load_scenes()
     for quote in scene.quotes
-    if not quote.open
 ]
 
 

@@ -18,7 +18,6 @@ from course.sites import Here, Practice
 
 RECORDINGS = ROOT / "build/rehearsal"
 LONGEST_COMMAND = 1200  # seconds; installing the environment takes the most
-LONGEST_WAIT = 600  # seconds, for a job
 FINAL_STATES = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL")
 
 
@@ -179,13 +178,13 @@ class SceneRehearsal:
         until = _proof(terminal, press).until if press.kind == "direction" else None
         if until:
             return shell.wait_until(
-                lambda _: self.site.run(self.site.user, until).returncode == 0, LONGEST_WAIT
+                lambda _: self.site.run(self.site.user, until).returncode == 0, self.site.longest_wait
             )
         return shell.wait_until(
             lambda output: (
                 match_output(before, output, self.numbers, self.values, begins=True) is not None
             ),
-            LONGEST_WAIT,
+            self.site.longest_wait,
         )
 
     def _remember_edit(self, expected: Sequence[Line], output: str) -> None:
@@ -267,7 +266,7 @@ class SceneRehearsal:
             # sacct says "CANCELLED by 1001"
             return [tuple(cell.partition(" ")[0] for cell in row.split("|")) for row in rows]
 
-        end = time.monotonic() + LONGEST_WAIT
+        end = time.monotonic() + self.site.longest_wait
         while True:
             rows = said()
             if rows and all(row == wanted for row in rows):

@@ -1,11 +1,14 @@
 """The command scripts/rehearse: plays takes on a real Slurm and keeps the report."""
 
 import argparse
+import contextlib
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from pathlib import Path
 
+from course.cluster import ClusterError
 from course.play import RECORDINGS, Edit, Failure, SceneRehearsal
 from course.report import REPORTS, Played, digest, write_report
 from course.scenes import (
@@ -15,6 +18,7 @@ from course.scenes import (
     load_pages,
     load_scenes,
 )
+from course.shell import ShellError
 from course.sites import Here, Practice
 from course.values import ValuesError
 
@@ -56,11 +60,6 @@ def cannot_be_played(take: Session, played: Sequence[str], site: Practice | Here
     return ""
 
 
-def is_written(scene: TranscriptFile) -> bool:
-    """Whether the scene's lab exists: then no quote of it is open."""
-    return not any(quote.open for quote in scene.quotes)
-
-
 def rehearse(
     site: Practice | Here,
     scenes: Sequence[tuple[TranscriptFile, list[Session]]],
@@ -75,9 +74,6 @@ def rehearse(
     entries: dict[str, Played] = {}
     failures: list[str] = []
     for scene, takes in scenes:
-        if not is_written(scene):
-            say(f"not played  scene {scene.name}: {scene.path.stem} is not written yet")
-            continue
         done: list[str] = []
         with SceneRehearsal(site, scene, recordings) as rehearsal:
             for take in takes:
@@ -127,11 +123,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.on == "here" and not options.yes:
         count = sum(len(takes) for _, takes in takes)
         sys.exit(f"This submits the jobs of {count} takes on this machine's Slurm. Add --yes.")
-    site = Practice() if options.on == "practice" else Here()
     try:
-        entries, failures = rehearse(site, takes, update=options.update)
-    finally:
-        site.close()
+        with contextlib.closing(Practice() if options.on == "practice" else Here()) as site:
+            entries, failures = rehearse(site, takes, update=options.update)
+    except ClusterError as error:
+        sys.exit(str(error))
+    except (subprocess.SubprocessError, ShellError) as error:
+        sys.exit(f"The cluster does not answer any more: {error}\nStart it anew, and play again.")
     if options.report and entries:
         name = "practice" if options.on == "practice" else site.values["CLUSTER"]
         write_report(REPORTS / f"{name}.json", site.name, entries)

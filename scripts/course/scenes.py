@@ -289,7 +289,6 @@ class Quote(Model):
     file: str
     text: str
     line: int | None = None
-    open: bool = False  # the file does not exist yet
 
 
 class Lesson(Model):
@@ -621,10 +620,6 @@ class _Loader:
         file = LAB / quote.file
         if quote.text not in _all_text(scene):
             raise self.error(line, f"The scene does not show what it quotes: {quote.text}")
-        if quote.open:
-            if file.exists():
-                raise self.error(line, f"{quote.file} exists now: remove 'open: true'.")
-            return
         if not file.exists():
             raise self.error(line, f"The scene quotes {quote.file}, and there is no such file.")
         lines = file.read_text(encoding="utf-8").splitlines()

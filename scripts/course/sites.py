@@ -28,6 +28,7 @@ class Practice:
     user = "marie"
     helpers = ("martin",)
     has_gpu = False
+    longest_wait = 600  # seconds, for a job
 
     def __init__(self, cluster: Cluster | None = None, lab: Path = LAB):
         self._cluster = cluster or Cluster()
@@ -67,6 +68,7 @@ class Here:
 
     helpers = ()
     has_gpu = True
+    longest_wait = 24 * 3600  # seconds, for a job: there is a queue of other people
 
     def __init__(self, lab: Path = LAB):
         self._lab = lab
