@@ -178,7 +178,8 @@ class SceneRehearsal:
         until = _proof(terminal, press).until if press.kind == "direction" else None
         if until:
             return shell.wait_until(
-                lambda _: self.site.run(self.site.user, until).returncode == 0, self.site.longest_wait
+                lambda _: self.site.run(self.site.user, until).returncode == 0,
+                self.site.longest_wait,
             )
         return shell.wait_until(
             lambda output: (

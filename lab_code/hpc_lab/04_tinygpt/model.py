@@ -10,8 +10,8 @@ out: that it stands at the start of a word, that a name came before, and so on. 
 the matrices below are random or zero at first. Training (train.py) finds better ones.
 
 The comments behind the lines tell the shapes of the tables of numbers (tensors):
-    B  batch: how many pieces of text at once         H  heads: n_head
-    T  time: how many characters in each piece        D  width of one head: n_embd / n_head
+    B  batch: pieces of text at once                  H  heads: n_head, see Attention
+    T  time: characters in each piece                 D  width of one head: n_embd / n_head
     C  channels: the width of the model, n_embd       V  vocabulary: how many different characters
 """
 
@@ -23,17 +23,17 @@ from torch.nn import functional as F
 def normalize(x):
     """Scale every vector so that its numbers have the size 1 on average.
 
-    What is added again and again would grow and grow. With vectors of a known size, the next
-    matrix has an easy job. (RMSNorm: Zhang and Sennrich 2019, arxiv.org/abs/1910.07467)
+    Every block adds to the vectors, so they would grow and grow. A matrix learns best from
+    numbers of a known size. (RMSNorm: Zhang and Sennrich 2019, arxiv.org/abs/1910.07467)
     """
     return F.rms_norm(x, (x.size(-1),))
 
 
 def rotate(x, cos, sin):
-    """Turn each head's vectors by an angle that grows with the position in the text.
+    """Turn each pair of numbers in x by an angle that grows with the position in the text.
 
-    Two vectors that are turned alike still fit each other as before, so the model sees how far
-    apart two characters are, wherever they stand.
+    How well two vectors fit each other (see Attention) then depends on how far apart their
+    characters are, and not on where in the text they stand. Without it, near and far look alike.
     (Rotary positions: Su and others 2021, arxiv.org/abs/2104.09864)
     """
     a, b = x.chunk(2, dim=-1)  # (B, H, T, D/2) each: the two coordinates of D/2 points
@@ -43,8 +43,8 @@ def rotate(x, cos, sin):
 def matrix(inputs, outputs, zero=False):
     """Return a layer that multiplies vectors with a matrix: (..., inputs) -> (..., outputs).
 
-    It starts with small random numbers, or with zeros: then the layer adds nothing at first, and
-    the model begins as simple as possible and grows from there.
+    It starts with random numbers: the more inputs are added up, the smaller, so that the sums stay
+    small. Or with zeros: then it adds nothing at first, and the model begins as simple as can be.
     (Zero initialization: Zhang, Dauphin and Ma 2019, arxiv.org/abs/1901.09321)
     """
     layer = nn.Linear(inputs, outputs, bias=False)
@@ -70,7 +70,7 @@ class Attention(nn.Module):
         self.output = matrix(n_embd, n_embd, zero=True)
 
     def split(self, x):
-        """Cut each vector into one piece for each head."""
+        """Cut each vector into pieces, and give each head a table of its own, (T, D)."""
         B, T, C = x.shape
         return x.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)  # (B, H, T, D)
 
@@ -121,15 +121,15 @@ class GPT(nn.Module):
     def __init__(self, n_vocab, n_layer, n_head, n_embd, block_size):
         super().__init__()
         self.block_size = block_size  # the longest piece of text that it can read
-        # Two tables with a vector for each character: what it means where it stands, and what it
-        # means for the character after it. Which pair of letters it is tells a lot.
+        # Two tables with a vector for each character: one for the character itself, and one that
+        # is added to the character after it. Which pair of letters it is tells a lot.
         self.here = nn.Embedding(n_vocab, n_embd)
         self.before = nn.Embedding(n_vocab, n_embd)
         self.blocks = nn.ModuleList(Block(n_embd, n_head) for _ in range(n_layer))
         self.scores = matrix(n_embd, n_vocab, zero=True)
 
-        # Angles for rotate(), one for each position and each point. The first point turns fast
-        # and tells neighbors apart. The last one turns slowly and tells near from far.
+        # Angles for rotate(), for each position and each pair of numbers. The first pair turns
+        # fast and tells neighbors apart. The last, almost 100 times slower, tells near from far.
         points = n_embd // n_head // 2
         speed = 100.0 ** -(torch.arange(points) / points)  # (D/2)
         angle = torch.arange(block_size).outer(speed)  # (T, D/2)

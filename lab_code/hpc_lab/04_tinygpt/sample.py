@@ -23,7 +23,7 @@ from settings import HERE, count, rate
 from text import decode, encode
 
 
-@torch.no_grad()
+@torch.no_grad()  # it only writes here, and does not learn
 def write(model, characters, prompt="ROMEO:", length=500, temperature=0.8, top_k=None, seed=1):
     """Return prompt and the characters that the model writes behind it, length of them."""
     device = next(model.parameters()).device

@@ -65,7 +65,7 @@ def choose_device(options):
     given = os.environ.get("SLURM_CPUS_PER_TASK", "")
     if given.isdecimal():
         cores = min(cores, int(given))
-    # A core that gets too little to do only makes the others wait.
+    # A core that gets less than 32768 numbers to work on only makes the others wait.
     numbers = options.batch_size * options.block_size * options.n_embd  # in a layer
     work = max(numbers, options.n_embd**2)  # or in a matrix, where that is more
     cores = max(1, min(cores // RANKS, work // 32768))
@@ -82,7 +82,7 @@ def told_to_stop():
     if RANKS == 1:
         return bool(received)
     stop = torch.tensor(len(received))
-    dist.all_reduce(stop)
+    dist.all_reduce(stop)  # now it is the sum over all processes
     return stop > 0
 
 
@@ -96,7 +96,8 @@ def train(trainer, batches, windows, options, save):
             say(f"step {step:5d} of {trainer.steps}", end="")
         if step % options.eval_every and step < trainer.steps:
             continue
-        # Time for a line. Reading the loss waits for the GPU, so the clock comes after it.
+        # Time for a line. The GPU is still busy with the last steps. Reading the loss waits for it,
+        # so the clock comes after that.
         train_loss = trainer.training_loss()
         seconds = time.perf_counter() - clock
         trainer.seconds += seconds
@@ -114,7 +115,7 @@ def train(trainer, batches, windows, options, save):
         clock, last = time.perf_counter(), step
     if trainer.step < trainer.steps:
         say(f"Got {(received or ['a signal'])[0]}, saving a checkpoint and stopping")
-        trainer.training_loss()
+        trainer.training_loss()  # waits for the GPU
         trainer.seconds += time.perf_counter() - clock
         save()
 
@@ -126,7 +127,7 @@ def draw_losses(history, path):
     steps = [line[0] for line in history]
     axes.plot(steps, [line[1] for line in history], "o--", markersize=3, label="training")
     axes.plot(steps, [line[2] for line in history], "o-", markersize=3, label="validation")
-    axes.set(xlabel="step", ylabel="loss (nats per character)", title="The tiny GPT learns")
+    axes.set(xlabel="step", ylabel="loss per character (nats)", title="The tiny GPT learns")
     axes.grid(alpha=0.3)
     axes.legend()
     picture = io.BytesIO()
