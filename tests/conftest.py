@@ -11,6 +11,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from course.cluster import Cluster
@@ -29,6 +30,19 @@ CHROMIUM_FLAGS = [
     # A name that is not this machine's own: there a browser offers no clipboard over http.
     "--host-resolver-rules=MAP course.test 127.0.0.1",
 ]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """For running side by side: a file's tests stay together, and so do all files with a cluster.
+
+    Those come first: they take the longest, and mostly wait.
+    """
+    fixtures = {"cluster", "idle_cluster"}
+    with_cluster = {item.path for item in items if fixtures & set(item.fixturenames)}
+    for item in items:
+        group = "cluster" if item.path in with_cluster else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: item.path not in with_cluster)
 
 
 @pytest.fixture
@@ -78,10 +92,16 @@ def idle_cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def site() -> Path:
-    """The folder of the site, built as scripts/build does it."""
-    build = subprocess.run([ROOT / "scripts/build"], capture_output=True, text=True)
-    assert build.returncode == 0, build.stdout + build.stderr
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the site, built once, as scripts/build does it."""
+    run = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        run = run.parent  # the folder that all workers share
+    with FileLock(run / "site.lock"):
+        if not (run / "site.built").exists():
+            build = subprocess.run([ROOT / "scripts/build"], capture_output=True, text=True)
+            assert build.returncode == 0, build.stdout + build.stderr
+            (run / "site.built").touch()
     return ROOT / "site"
 
 

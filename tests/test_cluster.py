@@ -410,8 +410,14 @@ def machine(cluster: Cluster) -> dict[str, object]:
     for file in sorted(Path("/etc").rglob("*")):
         status = file.lstat()
         etc.update(f"{file} {status.st_mode} {status.st_size} {status.st_mtime_ns}\n".encode())
+    # Tests that run beside this one mount, too.
+    mounts = [
+        line
+        for line in Path("/proc/self/mounts").read_text().splitlines()
+        if "/pytest-of-" not in line or str(cluster.checkout) in line
+    ]
     return {
-        "mounts": Path("/proc/self/mounts").read_text(),
+        "mounts": mounts,
         "cgroups": [sorted(cgroups.TOP.glob(name)) for name in names],
         "/etc": etc.hexdigest(),
         "/home": sorted(Path("/home").iterdir()),
