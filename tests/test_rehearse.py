@@ -91,11 +91,34 @@ LIES = {
         "3/line-deleted",
     ),
 }
+# Trainings are played to find these, for minutes.
+LONG_LIES = {
+    "no early warning is asked for": (
+        LAB / "04_tinygpt/train.sbatch",
+        ("#SBATCH --signal=B:TERM@60\n", ""),
+        "4/wider",
+    ),
+    "a command comes after python": (
+        LAB / "04_tinygpt/train.sbatch",
+        (
+            'exec python -u train.py $TRAIN_OPTIONS "$@"',
+            'python -u train.py $TRAIN_OPTIONS "$@"\n:',
+        ),
+        "4/wider",
+    ),
+    "the sweep has a task less": (
+        LAB / "05_sweep/sweep.sbatch",
+        ("#SBATCH --array=0-3", "#SBATCH --array=0-2"),
+        "5/source-first",
+    ),
+}
 
 
-@pytest.mark.parametrize("name", LIES)
+@pytest.mark.parametrize(
+    "name", [*LIES, *(pytest.param(name, marks=pytest.mark.soak) for name in LONG_LIES)]
+)
 def test_a_lie_is_caught_in_its_take(name, cluster, tmp_path: Path):
-    file, (old, new), caught = LIES[name]
+    file, (old, new), caught = (LIES | LONG_LIES)[name]
     lab, scenes = tmp_path / "hpc_lab", tmp_path / "scenes"
     shutil.copytree(LAB, lab, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(SCENES, scenes)
