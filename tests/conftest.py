@@ -32,6 +32,7 @@ CHROMIUM_FLAGS = [
 ]
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """For running side by side: a file's tests stay together, and so do all files with a cluster.
 
