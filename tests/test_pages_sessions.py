@@ -1,6 +1,7 @@
 """The pages around the story: their commands are played, their titles agree, they are complete."""
 
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -187,14 +188,24 @@ def test_a_line_that_a_file_has_not_is_refused(tmp_path):
 
 def test_options_and_defaults_are_those_of_the_program(tmp_path):
     (tmp_path / "x.py").write_text(
-        "add('--steps', type=int, default=7, help='how long')\n"
-        "parser.add_argument('--data', default=f'{HERE}/x')\n"
+        "add('--steps', type=int, default=7, help='how long (default: 7)')\n"
+        "parser.add_argument('--data', default=f'{HERE}/x', help='a text (default: x)')\n"
     )
-    assert options_of("x.py", tmp_path)["--steps"] == {"default": 7, "help": "how long"}
+    assert options_of("x.py", tmp_path) == {
+        "--steps": {"default": 7, "help": "how long"},
+        "--data": {"help": "a text (default: x)"},
+    }
     assert default_of("x.py", "--steps", tmp_path) == 7
     for option in ("--data", "--gone"):
         with pytest.raises(PageError, match=option):
             default_of("x.py", option, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", ", help=f'in {HERE}'"])
+def test_an_option_whose_help_cannot_be_shown_is_refused(text, tmp_path):
+    (tmp_path / "x.py").write_text(f"add('--data', default=1{text})\n")
+    with pytest.raises(PageError, match=r"help of --data in x.py"):
+        options_of("x.py", tmp_path)
 
 
 WRONG = {
@@ -215,6 +226,16 @@ def test_a_wrong_file_is_refused_with_its_line(name, tmp_path: Path):
     text, message = WRONG[name]
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages/x.yaml").write_text(text)
+    with pytest.raises(SceneError, match=message):
+        load_pages(tmp_path)
+
+
+@pytest.mark.parametrize("other", ["other", "wrong-account"], ids=["in a file", "as its name"])
+def test_a_trouble_whose_anchor_is_taken_elsewhere_is_refused(other, tmp_path: Path):
+    (tmp_path / "trouble").mkdir()
+    for name in ("submitting", other):
+        shutil.copy(SCENES / "trouble/submitting.yaml", tmp_path / f"trouble/{name}.yaml")
+    message = f"submitting.yaml:4: 'wrong-account' is taken by {other}.yaml"
     with pytest.raises(SceneError, match=message):
         load_pages(tmp_path)
 

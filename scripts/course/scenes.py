@@ -701,10 +701,22 @@ def load_pages(folder: Path = SCENES, values: dict[str, str] | None = None) -> l
 
     Raises SceneError for the first file that is wrong.
     """
-    return [
-        *_load(folder.glob("pages/*.yaml"), TranscriptFile, values),
-        *_load(folder.glob("trouble/*.yaml"), Troubles, values),
-    ]
+    troubles = _load(folder.glob("trouble/*.yaml"), Troubles, values)
+    _check_anchors(troubles)
+    return [*_load(folder.glob("pages/*.yaml"), TranscriptFile, values), *troubles]
+
+
+def _check_anchors(files: list[Troubles]) -> None:
+    """The troubles of all files stand on one page, below the names of their files."""
+    taken = {file.name: file.path for file in files}
+    for file in files:
+        text = file.path.read_text(encoding="utf-8")
+        for trouble in file.troubles:
+            if trouble.id in taken:
+                line = text[: text.index(f"  - id: {trouble.id}\n")].count("\n") + 1
+                message = f"'{trouble.id}' is taken by {taken[trouble.id].name}. Rename one."
+                raise SceneError(file.path, line, message)
+            taken[trouble.id] = file.path
 
 
 def _load(paths: Iterable[Path], kind: type[_File], values: dict[str, str] | None) -> list[_File]:
