@@ -16,6 +16,7 @@ from course.sites import Practice
 from course.values import load_values
 
 PAGES = load_pages()
+PASTED = yaml.safe_load(Path(__file__).with_name("pasted_messages.yaml").read_text())
 PLAYED = [(page, take) for page in PAGES for take in page.takes if not take.not_played]
 NOT_PLAYED = [(page, take) for page in PAGES for take in page.takes if take.not_played]
 # These take a minute or so; the others are played by scripts/test soak. Whether each one was played
@@ -34,6 +35,15 @@ def test_every_session_is_played_as_told(page, cluster, tmp_path):
     entries, failures = rehearse(Practice(cluster), chosen([page], []), recordings=tmp_path)
     assert not failures, "\n\n".join(failures)
     assert len(entries) == len([take for take in page.takes if not take.not_played])
+    seen = without_numbers(*(file.read_text() for file in tmp_path.glob("*.txt")))
+    ids = [take.id for take in page.takes]
+    pasted = [message["pasted"] for message in PASTED if message["entry"] in ids]
+    assert [text for text in pasted if without_numbers(text) not in seen] == []
+
+
+def without_numbers(*texts: str) -> str:
+    """The texts in one line, and # for each number, which is another one each time."""
+    return re.sub(r"\d+", "#", " ".join(" ".join(texts).split()))
 
 
 @pytest.mark.parametrize(
