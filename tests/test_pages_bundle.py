@@ -53,7 +53,13 @@ def test_what_playing_leaves_in_the_lab_is_not_in_it(tmp_path):
     for name in ("logs/x.out", "01_hello/logs/x.txt", "01_hello/__pycache__/hello.pyc"):
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         (copy / name).touch()
-    for name in ("02_cancel/checkpoint-1.json", "00_setup/.workspace", "04_tinygpt/x.part"):
+    leftovers = ("02_cancel/checkpoint-1.json", "00_setup/.workspace", "04_tinygpt/x.part")
+    by_students = (
+        "01_hello/mine.sbatch",
+        "04_tinygpt/my-text.txt",
+        "06_hf_generate/my-prompts.txt",
+    )
+    for name in (*leftovers, *by_students):
         (copy / name).touch()
     assert make_bundle(copy) == make_bundle()
 

@@ -20,15 +20,14 @@ def options_of_script(script: Path) -> dict[str, str]:
 
 
 def options_of_command(command: str) -> dict[str, str]:
-    return dict(word.split("=", 1) for word in shlex.split(command) if re.match("--.+=", word))
-
-
-def assert_within_limits(options: dict[str, str]) -> None:
-    gpus = int(re.fullmatch(r"gpu(?::(\d+))?", options["--gres"])[1] or 1)
-    cpus = int(options["--cpus-per-task"]) * int(options.get("--ntasks", 1))
-    amount, unit = re.fullmatch(r"(\d+)([MG]?)", options["--mem-per-cpu"]).groups()
-    assert cpus <= LIMITS["cpus_per_gpu"] * gpus
-    assert cpus * int(amount) * MEGABYTES[unit] <= LIMITS["megabytes_per_gpu"] * gpus
+    """What a command asks for: its own options win over those of its job script."""
+    words = shlex.split(command)
+    options = {}
+    for script in SCRIPTS:
+        if script.name in words:
+            words = words[: words.index(script.name)]  # what is behind it goes to the program
+            options = options_of_script(script)
+    return options | dict(word.split("=", 1) for word in words if re.match("--.+=", word))
 
 
 def minutes(time: str) -> float:
@@ -36,32 +35,50 @@ def minutes(time: str) -> float:
     return hours * 60 + minutes + seconds / 60
 
 
-def test_there_are_job_scripts():
-    assert len(SCRIPTS) >= 3
+def assert_within_limits(options: dict[str, str]) -> None:
+    assert minutes(options["--time"]) <= LIMITS["days"] * 24 * 60
+    if "--gres" in options:
+        gpus = int(re.fullmatch(r"gpu(?::(\d+))?", options["--gres"])[1] or 1)
+        cpus = int(options["--cpus-per-task"]) * int(options.get("--ntasks", 1))
+        amount, unit = re.fullmatch(r"(\d+)([MG]?)", options["--mem-per-cpu"]).groups()
+        assert cpus <= LIMITS["cpus_per_gpu"] * gpus
+        assert cpus * int(amount) * MEGABYTES[unit] <= LIMITS["megabytes_per_gpu"] * gpus
+
+
+def test_each_lab_but_the_setup_has_a_job_script():
+    labs = {folder.name for folder in LAB.iterdir() if re.match("0[1-6]_", folder.name)}
+    assert {script.parent.name for script in SCRIPTS} == labs
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
 def test_a_job_script_keeps_within_alphas_limits(script):
     options = options_of_script(script)
-    assert minutes(options["--time"]) <= LIMITS["days"] * 24 * 60
     assert options["--mem-per-cpu"]
-    if "--gres" in options:
-        assert_within_limits(options)
+    assert_within_limits(options)
 
 
-COMMANDS = [
-    command
-    for file in [*load_scenes(), *load_pages()]
-    for take in file.takes
-    if take.works
-    for command in take.commands
-    if "--gres=" in command and "--cpus-per-task=" in command
-]
+COMMANDS = sorted(
+    {
+        command
+        for file in [*load_scenes(), *load_pages()]
+        for take in file.takes
+        if take.works
+        for command in take.commands
+        if re.search(r"\b(sbatch|srun) .*--\S+=.*(\.sbatch|--pty)", command)
+    }
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_that_asks_for_a_gpu_keeps_within_alphas_limits(command):
+def test_a_command_that_asks_for_something_keeps_within_alphas_limits(command):
     assert_within_limits(options_of_command(command))
+
+
+def test_options_of_a_command_win_over_those_of_its_script():
+    options = options_of_command("mkdir -p logs && sbatch --gres=gpu:2 gpu.sbatch --time=1")
+    assert options == {**options_of_script(LAB / "03_gpu/gpu.sbatch"), "--gres": "gpu:2"}
+    with pytest.raises(AssertionError):
+        assert_within_limits(options_of_command("sbatch --cpus-per-task=8 gpu.sbatch"))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The pages around the story: their commands are played, their titles agree, they are complete."""
 
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from course.rehearse import chosen, rehearse
 from course.report import digest, load_reports
 from course.scenes import LAB, ROOT, SCENES, SceneError, load_pages, load_scenes
 from course.sites import Practice
+from course.values import load_values
 
 PAGES = load_pages()
+PASTED = yaml.safe_load(Path(__file__).with_name("pasted_messages.yaml").read_text())
 PLAYED = [(page, take) for page in PAGES for take in page.takes if not take.not_played]
 NOT_PLAYED = [(page, take) for page in PAGES for take in page.takes if take.not_played]
 # These take a minute or so; the others are played by scripts/test soak. Whether each one was played
@@ -32,6 +35,15 @@ def test_every_session_is_played_as_told(page, cluster, tmp_path):
     entries, failures = rehearse(Practice(cluster), chosen([page], []), recordings=tmp_path)
     assert not failures, "\n\n".join(failures)
     assert len(entries) == len([take for take in page.takes if not take.not_played])
+    seen = without_numbers(*(file.read_text() for file in tmp_path.glob("*.txt")))
+    ids = [take.id for take in page.takes]
+    pasted = [message["pasted"] for message in PASTED if message["entry"] in ids]
+    assert [text for text in pasted if without_numbers(text) not in seen] == []
+
+
+def without_numbers(*texts: str) -> str:
+    """The texts in one line, and # for each number, which is another one each time."""
+    return re.sub(r"\d+", "#", " ".join(" ".join(texts).split()))
 
 
 @pytest.mark.parametrize(
@@ -43,6 +55,20 @@ def test_the_kept_report_is_of_the_session_as_it_is_now(page, take):
     assert digest(page, take) in [entry.digest for entry in entries], (
         "changed since it was played: scripts/rehearse --report"
     )
+
+
+def test_these_alone_are_not_played():
+    assert {f"{page.name}/{take.id}" for page, take in NOT_PLAYED} == {
+        "4-tinygpt/picture",
+        "5-sweep/picture",
+        "setup/log-in",
+        "setup/copy",
+        "setup/practice",
+        "failing/out-of-memory-on-the-gpu",
+        "submitting/sbatch-command-not-found",
+        "submitting/connection-timed-out",
+        "submitting/host-key-changed",
+    }
 
 
 @pytest.mark.parametrize(
@@ -104,7 +130,15 @@ PROGRAMS = """
     python3 bash tail cat ls rm cp mv sed grep module pip git nvidia-smi echo env
     ws_list ws_allocate ws_extend ws_release ws_find ./submit_sweep.sh scripts/cluster
 """
-STORY_AND_OTHERS = ("story", "teach", "embed", "s", "model")  # not pages around the story
+THE_STORY = ("story", "embed", "s")
+# What a sentence names of a longer command, without its number or its folder.
+PARTS = {"tail -f", "bash -l", "scontrol show job"}
+LEFT_OUT = {"source …/setup_env.sh": "source ../00_setup/setup_env.sh"}
+# What only an instructor's own cluster can answer.
+ASKED_ON_THE_REAL_CLUSTER = {
+    f"module load {load_values(LAB / '00_setup/course.env')['MODULES']}",
+    "python3 --version",
+}
 
 
 def test_each_command_in_a_sentence_is_one_that_is_played(site):
@@ -116,22 +150,33 @@ def test_each_command_in_a_sentence_is_one_that_is_played(site):
         for line in terminal.lines
         if line.kind == "command"
     ]
+    assert all(any(f" {part} " in f" {line} " for line in known) for part in PARTS)
+    assert set(LEFT_OUT.values()) <= set(known)
     known += [line for file in LAB.rglob("*.sbatch") for line in file.read_text().splitlines()]
+    known += [*PARTS, *LEFT_OUT, *ASKED_ON_THE_REAL_CLUSTER]
     unknown = []
     checked = 0
     for path in site.rglob("index.html"):
         page = path.relative_to(site)
-        if page.parts[0] in STORY_AND_OTHERS:
+        if page.parts[0] in THE_STORY:
             continue
         for text in Code(path.read_text(encoding="utf-8")).found:
             words = text.split()
             if len(words) > 1 and words[0] in PROGRAMS.split():
                 checked += 1
-                first, _, rest = text.partition("…")  # a folder that is left out
-                if not any(first in line and line.endswith(rest) for line in known):
+                if text not in known:
                     unknown.append(f"{page}: {text}")
     assert checked > 20
-    assert unknown == []
+    assert not unknown, "\n".join(unknown)
+
+
+def test_no_listing_and_no_terminal_is_written_in_a_page_by_hand():
+    by_hand = [
+        file.name
+        for file in (ROOT / "docs").rglob("*.md")
+        if re.search(r"^ *(```|~~~)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert by_hand == ["teach.md"]  # what an instructor types on their own machine
 
 
 def test_every_title_is_that_of_the_navigation():
@@ -187,14 +232,24 @@ def test_a_line_that_a_file_has_not_is_refused(tmp_path):
 
 def test_options_and_defaults_are_those_of_the_program(tmp_path):
     (tmp_path / "x.py").write_text(
-        "add('--steps', type=int, default=7, help='how long')\n"
-        "parser.add_argument('--data', default=f'{HERE}/x')\n"
+        "add('--steps', type=int, default=7, help='how long (default: 7)')\n"
+        "parser.add_argument('--data', default=f'{HERE}/x', help='a text (default: x)')\n"
     )
-    assert options_of("x.py", tmp_path)["--steps"] == {"default": 7, "help": "how long"}
+    assert options_of("x.py", tmp_path) == {
+        "--steps": {"default": 7, "help": "how long"},
+        "--data": {"help": "a text (default: x)"},
+    }
     assert default_of("x.py", "--steps", tmp_path) == 7
     for option in ("--data", "--gone"):
         with pytest.raises(PageError, match=option):
             default_of("x.py", option, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", ", help=f'in {HERE}'"])
+def test_an_option_whose_help_cannot_be_shown_is_refused(text, tmp_path):
+    (tmp_path / "x.py").write_text(f"add('--data', default=1{text})\n")
+    with pytest.raises(PageError, match=r"help of --data in x.py"):
+        options_of("x.py", tmp_path)
 
 
 WRONG = {
@@ -215,6 +270,16 @@ def test_a_wrong_file_is_refused_with_its_line(name, tmp_path: Path):
     text, message = WRONG[name]
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages/x.yaml").write_text(text)
+    with pytest.raises(SceneError, match=message):
+        load_pages(tmp_path)
+
+
+@pytest.mark.parametrize("other", ["other", "wrong-account"], ids=["in a file", "as its name"])
+def test_a_trouble_whose_anchor_is_taken_elsewhere_is_refused(other, tmp_path: Path):
+    (tmp_path / "trouble").mkdir()
+    for name in ("submitting", other):
+        shutil.copy(SCENES / "trouble/submitting.yaml", tmp_path / f"trouble/{name}.yaml")
+    message = f"submitting.yaml:4: 'wrong-account' is taken by {other}.yaml"
     with pytest.raises(SceneError, match=message):
         load_pages(tmp_path)
 

@@ -1,12 +1,13 @@
 """The field on /trouble/: what is pasted finds its entry."""
 
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 from playwright.sync_api import Page, expect
 
-from course.scenes import Troubles, load_pages
+from course.scenes import LAB, Troubles, load_pages
 
 MESSAGES = yaml.safe_load(Path(__file__).with_name("pasted_messages.yaml").read_text())
 ENTRIES = [t for file in load_pages() if isinstance(file, Troubles) for t in file.troubles]
@@ -93,3 +94,43 @@ def test_without_javascript_all_entries_are_there_and_no_field(browser, site_url
     expect(page.locator(".trouble:visible")).to_have_count(len(ENTRIES))
     expect(page.locator(".finder")).to_be_hidden()
     context.close()
+
+
+# --- The messages of the lab's own files ---
+
+OF_THE_LAB = """
+    ws-dir-empty run-not-sourced no-environment setup-on-the-login-node workspace-expired
+    another-python no-pytorch no-gpu pytorch-without-cuda module-cannot-be-loaded
+    model-not-downloaded model-half-downloaded space-in-sbatch out-of-memory-on-the-gpu nan-loss
+    option-of-sbatch
+"""
+# What a message has where a file of the lab has a variable.
+FILLED_IN = ("<<WORKSPACE>>", "<<MODEL>>", "Python", "nan", "False")
+
+
+def lab_texts() -> list[str]:
+    """The lab's files; a text that goes on in the next line is one again."""
+    texts = []
+    for file in LAB.rglob("*.*"):
+        if file.suffix in (".py", ".sh", ".sbatch"):
+            text = file.read_text(encoding="utf-8")
+            text = re.sub(r'" \\\n\s*"', " ", text)  # in a shell script: two words of echo
+            texts.append(re.sub(r'"\n\s*f?"', "", text))  # in Python
+    return texts
+
+
+def pieces(line: str) -> list[str]:
+    """What is left of a message without what varies: values, numbers, names of files."""
+    for word in FILLED_IN:
+        line = line.replace(word, "…")
+    line = re.sub(r"\S*[/.]\S*\w|\d+|:|<-", "…", line)
+    return [piece for part in line.split("…") if len(piece := part.strip()) > 4]
+
+
+@pytest.mark.parametrize("name", OF_THE_LAB.split())
+def test_a_message_of_the_lab_is_what_a_file_of_the_lab_prints(name):
+    [entry] = [entry for entry in ENTRIES if entry.id == name]
+    texts = lab_texts()
+    for line in entry.message.splitlines():
+        found = [text for text in texts if all(piece in text for piece in pieces(line))]
+        assert pieces(line) and found, f"No file of the lab prints: {line}"

@@ -10,7 +10,7 @@ from course.play import Failure, SceneRehearsal
 from course.rehearse import chosen, rehearse
 from course.report import digest, load_reports
 from course.scenes import LAB, ROOT, SCENES, load_scenes
-from course.sites import Practice
+from course.sites import Here, Practice
 
 ALL = [(scene, take) for scene in load_scenes() for take in scene.takes]
 
@@ -172,3 +172,18 @@ def test_nothing_is_submitted_on_this_machines_own_slurm_without_yes():
     )
     assert result.returncode == 1
     assert result.stderr == "This submits the jobs of 2 takes on this machine's Slurm. Add --yes.\n"
+
+
+def test_on_a_cluster_of_others_a_folder_in_the_home_serves_as_the_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine").mkdir()
+    site = Here()
+    home = tmp_path / "behind-llms-rehearsal"
+    shell = subprocess.run(
+        [*site.shell_command(site.user), "-c", "pwd; echo ~"], capture_output=True
+    )
+    assert shell.stdout.decode().split() == [str(home), str(home)]
+    (home / "link").symlink_to(tmp_path / "mine")
+    site.clean_home()
+    assert list(home.iterdir()) == []
+    assert (tmp_path / "mine").is_dir()

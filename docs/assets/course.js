@@ -51,7 +51,7 @@ function whenSeen(then) {
 // ---- The reader's own values -------------------------------------------------------------------
 
 // A login and a project are kept for good, under their names; job numbers for the visit, each under
-// its scene and name: "2/job1". Where the browser forbids to keep them, they last as long as the page.
+// its scene or page and name: "2/job1", "waiting/job1". Where the browser forbids to keep them, they last as long as the page.
 const KEY = "course-values";
 const own = { localStorage: new Map(), sessionStorage: new Map() };
 const kindOf = (name) => name.includes("/") ? "sessionStorage" : "localStorage";
@@ -96,7 +96,7 @@ function whyNot(name, text) {
     if (!/^[a-z0-9][a-z0-9_-]{0,63}$/.test(text)) {
       return "A project has only letters a to z, digits, - and _, at most 64 of them.";
     }
-  } else if (!/^\d+\/job\d+$/.test(name) || !/^[1-9]\d{0,9}$/.test(text)) {
+  } else if (!/^[\w-]+\/job\d+$/.test(name) || !/^[1-9]\d{0,9}$/.test(text)) {
     return "A job number has up to 10 digits. You can also paste the whole line that has it.";
   }
   return "";
@@ -197,12 +197,12 @@ for (const { element, name } of places.filter(({ name }) => reader.some((input) 
 
 const jobs = [...document.querySelectorAll(".terminal__jobs input")];
 
-function showJobs() {
-  for (const input of jobs) {
-    input.value = valueOf(fullName(input)) ?? "";
-    complain(input, "");
-  }
+function showJob(input) {
+  input.value = valueOf(fullName(input)) ?? "";
+  complain(input, "");
 }
+
+const showJobs = () => jobs.forEach(showJob);
 
 // The number alone, or the line that the program printed: "Submitted batch job 1234570".
 function readJob(input, isDone) {
@@ -216,6 +216,7 @@ function readJob(input, isDone) {
   if (why) return;
   keep(name, number);
   show();
+  for (const other of jobs) if (other !== input && fullName(other) === name) showJob(other);
 }
 
 for (const field of document.querySelectorAll(".terminal__jobs")) field.hidden = false;
@@ -278,9 +279,10 @@ async function copy(button) {
     button.textContent = "Copy";
     button.classList.remove("copy--said");
   };
-  const storys = missing.find(({ name }) => name.includes("/"));
+  const told = missing.find(({ name }) => name.includes("/"));
+  const whose = told && /^\d+\//.test(told.name) ? "the number in the story" : "the example's number";
   if (!done) say("The browser does not let this page copy. Select it and copy by hand.", true, reset);
-  else if (storys) say(`Copied: ${text} (${storys.told} is the number in the story. Enter yours where you submit the job.)`, true, reset);
+  else if (told) say(`Copied: ${text} (${told.told} is ${whose}. Enter yours in the field for it.)`, true, reset);
   else say(`Copied: ${text}`, false, reset);
   button.textContent = done ? "Copied" : "Failed";
   button.classList.add("copy--said");

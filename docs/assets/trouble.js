@@ -1,12 +1,12 @@
 // The field on the page "Trouble": finds the entries whose message was pasted, best first.
 //
-// It compares letter by letter, but bears what differs from one terminal to the next: numbers, folders,
-// kinds of quotes, line breaks. It reads the entries from the page itself.
+// It compares word by word, but bears what differs from one terminal to the next: numbers, folders, kinds
+// of quotes, line breaks, punctuation. It reads the entries from the page itself.
 
 (() => {
 "use strict";
 
-const ENOUGH = 8; // letters that have to agree, if the pasted text has so many
+const ENOUGH = 8; // letters that have to agree, if a piece of a message has so many
 const LONGEST = 2000; // letters of a pasted text that are looked at; the end of a log tells most
 
 const form = document.querySelector(".finder");
@@ -14,15 +14,23 @@ const field = form.querySelector("textarea");
 const status = form.querySelector("[role=status]");
 const found = document.querySelector(".finder__found");
 
+// What a shell says of a program that it does not know: bash, zsh, and bash on Ubuntu. Which program that is
+// decides, so its name and the rest become one word.
+const NO_COMMAND = /(\S+): command not found|command not found: (\S+)|command '(\S+)' not found/g;
+
 function normalize(text) {
   return text
     .toLowerCase()
     .replace(/[‘’‚“”„"`´]/g, "'")
     .replace(/[^\s':=(<]*\//g, "") // the folders before a name
+    .replace(NO_COMMAND, (all, ...names) => `${names.find((name) => name)}-no-command`)
     .replace(/\d+/g, "#")
     .replace(/\s+/g, " ")
     .trim();
 }
+
+const words = (text) => text.match(/[\w$#-]+/g) ?? [];
+const letters = (words) => words.join("").length;
 
 const entries = [...document.querySelectorAll(".trouble")].map((section) => {
   const lines = section.querySelector(".trouble__message code").textContent.split("\n").map(normalize);
@@ -30,13 +38,13 @@ const entries = [...document.querySelectorAll(".trouble")].map((section) => {
     section,
     home: section.parentElement,
     lines,
-    pieces: lines.flatMap((line) => line.split("…")).map((piece) => piece.trim()).filter((piece) => piece.length > 3),
+    pieces: lines.flatMap((line) => line.split("…")).map(words).filter((piece) => letters(piece) > 3),
     title: normalize(section.querySelector("h3").textContent),
     text: normalize(section.textContent),
   };
 });
 
-// How long is the longest text that stands in both?
+// The words in both: how many letters has the longest row of them?
 function agreement(a, b) {
   let before = new Uint16Array(b.length + 1);
   let longest = 0;
@@ -44,7 +52,7 @@ function agreement(a, b) {
     const now = new Uint16Array(b.length + 1);
     for (let j = 1; j <= b.length; j++) {
       if (a[i - 1] === b[j - 1]) {
-        now[j] = before[j - 1] + 1;
+        now[j] = before[j - 1] + a[i - 1].length;
         longest = Math.max(longest, now[j]);
       }
     }
@@ -58,10 +66,11 @@ function score(entry, pasted) {
   if (entry.lines.includes(pasted)) return 10000;
   let agreed = 0;
   let rest = 0;
+  const pastedWords = words(pasted);
   for (const piece of entry.pieces) {
-    const length = agreement(piece, pasted);
-    if (length >= Math.min(ENOUGH, piece.length)) agreed += length;
-    rest += piece.length - length;
+    const agreeing = agreement(piece, pastedWords);
+    if (agreeing >= Math.min(ENOUGH, letters(piece))) agreed += agreeing;
+    rest += letters(piece) - agreeing;
   }
   if (agreed) return 100 + agreed - rest / 10;
   if (entry.title.includes(pasted)) return 2;

@@ -6,6 +6,7 @@ the files in the order of their names.
 
 import gzip
 import io
+import re
 import tarfile
 from pathlib import Path
 
@@ -15,6 +16,8 @@ NAME = "behind-llms-lab.tar.gz"
 FOLDER = "behind-llms-lab/hpc_lab"  # what it unpacks to
 # What belongs to the lab. Logs, checkpoints and caches, which playing leaves, have other endings.
 ENDINGS = (".env", ".md", ".py", ".sbatch", ".sh", ".txt")
+# What the exercises let students write: mine.sbatch, my-text.txt, my-prompts.txt.
+OF_STUDENTS = re.compile(r"mine\.|my-")
 
 
 def lab_files(lab: Path = LAB) -> list[Path]:
@@ -24,6 +27,7 @@ def lab_files(lab: Path = LAB) -> list[Path]:
         for file in lab.rglob("*")
         if file.is_file()
         and file.suffix in ENDINGS
+        and not OF_STUDENTS.match(file.name)
         and not {"logs", "runs"} & set(file.relative_to(lab).parts)
     )
 

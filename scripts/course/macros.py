@@ -20,7 +20,7 @@ After the build it writes scenes.json, the index of the scenes.
 import json
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
@@ -78,7 +78,7 @@ def _say_it_plainly(error: PageError, markdown: str, page) -> str:
 class Group:
     """Lines of a transcript that are shown as one thing."""
 
-    kind: str  # command, direction or output
+    kind: str  # command, direction, until or output
     lines: list[Line]
 
     @property
@@ -86,9 +86,14 @@ class Group:
         return self.lines[0]
 
 
-def groups(terminal: Terminal) -> list[Group]:
-    """The shown lines of a terminal; neighboring lines of output are one group."""
-    visible = [line for line in terminal.lines if not line.hidden]
+def groups(terminal: Terminal, waits: Collection[str]) -> list[Group]:
+    """The shown lines of a terminal; neighboring lines of output are one group.
+
+    `waits` are the jobs for which the reader is told to wait.
+    """
+    visible = [line for line in terminal.lines if not line.hidden or line.job in waits]
+    while visible and visible[-1].kind == "until":  # nothing comes for which one would have to wait
+        visible.pop()
     result: list[Group] = []
     for kind, lines in groupby(visible, key=lambda line: line.kind.replace("omission", "output")):
         if kind == "output":

@@ -28,7 +28,7 @@ from markupsafe import escape
 
 from course.bundle import make_bundle
 from course.machines import Fact, load_facts, machines_list, machines_table
-from course.scenes import LAB, Scene, TranscriptFile, Troubles
+from course.scenes import DEFAULT_LOGIN, LAB, Scene, TranscriptFile, Troubles
 
 
 class PageError(Exception):
@@ -64,7 +64,9 @@ def line_of(name: str, start: str, lab: Path = LAB) -> str:
 def options_of(name: str, lab: Path = LAB) -> dict[str, dict[str, object]]:
     """The options that a program's argparse knows: {"--steps": {"default": 10000, "help": "…"}}.
 
-    What is not a plain value in the source (a path that is put together, say) is left out.
+    A default that is not a plain value in the source (a path that is put together, say) is left
+    out: the help has to say it. A plain one is taken out of the help, "(default: …)" at its end.
+    Raises PageError where an option's help is not a plain string.
     """
     options: dict[str, dict[str, object]] = {}
     for node in ast.walk(ast.parse(lab_file(name, lab))):
@@ -72,11 +74,16 @@ def options_of(name: str, lab: Path = LAB) -> dict[str, dict[str, object]]:
             continue
         first = node.args[0]
         if isinstance(first, ast.Constant) and str(first.value).startswith("--"):
-            options[first.value] = {
+            known = {
                 keyword.arg: keyword.value.value
                 for keyword in node.keywords
                 if isinstance(keyword.value, ast.Constant)
             }
+            if "help" not in known:
+                raise PageError(f"The help of {first.value} in {name} is not one plain string.")
+            if "default" in known:
+                known["help"] = re.sub(r" \(default: .*\)$", "", known["help"])
+            options[first.value] = known
     return options
 
 
@@ -93,7 +100,7 @@ def options_table(name: str, lab: Path = LAB) -> str:
     lines = ["| option | default | what it is |", "|---|---|---|"]
     for option, known in options_of(name, lab).items():
         default = f"`{known['default']}`" if "default" in known else ""
-        lines.append(f"| `{option}` | {default} | {known.get('help', '')} |")
+        lines.append(f"| `{option}` | {default} | {known['help']} |")
     if len(lines) == 2:
         raise PageError(f"{name} has no options.")
     return "\n".join(lines)
@@ -121,8 +128,9 @@ def define_page_macros(
     """Define the macros. `templates` has the globals that scene.md needs."""
     by_name = {page.name: page for page in pages}
     templates.globals["prompts"] = prompts(values)
+    shown = {**values, "LOGIN": DEFAULT_LOGIN}
     templates.globals["filled"] = lambda text: re.sub(
-        r"<<([A-Z_]+)>>", lambda match: values[match[1]], text
+        r"<<([A-Z_]+)>>", lambda match: shown[match[1]], text
     )
     prose = templates.globals["prose"]
     template = templates.get_template("session.md").module
@@ -130,7 +138,8 @@ def define_page_macros(
     def find(name: str, kind: type[TranscriptFile]) -> TranscriptFile:
         if not isinstance(by_name.get(name), kind):
             known = ", ".join(page.name for page in pages if isinstance(page, kind))
-            raise PageError(f"There is no file '{name}' with sessions. There are: {known}.")
+            what = "troubles" if kind is Troubles else "sessions"
+            raise PageError(f"There is no file '{name}' with {what}. There are: {known}.")
         return by_name[name]
 
     @env.macro
@@ -195,7 +204,7 @@ def define_page_macros(
     def bundle_checksum() -> str:
         return hashlib.sha256(bundle).hexdigest()
 
-    _plain: dict[str, Callable[..., object]] = {
+    plain: dict[str, Callable[..., object]] = {
         "listing": listing,
         "folded_listing": folded_listing,
         "default": default_of,
@@ -203,5 +212,5 @@ def define_page_macros(
         "machines_table": lambda: machines_table(facts),
         "machines_list": lambda: machines_list(facts),
     }
-    for name, function in _plain.items():
+    for name, function in plain.items():
         env.macro(function, name)

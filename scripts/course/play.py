@@ -306,7 +306,10 @@ class SceneRehearsal:
 
     def _set_up_environment(self) -> None:
         """What scene 0 shows, unseen: takes that need the environment can be played alone."""
-        resources = "--nodes=1 --ntasks=1 --cpus-per-task=4 --mem-per-cpu=2G --time=00:45:00"
+        # The GPU is not for the work: whether Alpha takes a job without one is not known.
+        resources = (
+            "--nodes=1 --ntasks=1 --cpus-per-task=4 --mem-per-cpu=2G --gres=gpu:1 --time=00:45:00"
+        )
         account = self.values["ACCOUNT"]
         script = "~/behind-llms-lab/hpc_lab/00_setup/setup_env.sh"
         self._run_unseen(

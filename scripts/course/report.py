@@ -29,7 +29,8 @@ class Played:
 
 def digest(scene: TranscriptFile, take: Session, lab: Path = LAB) -> str:
     """Of all that decides what a take shows: what is typed and told, and the lab's files."""
-    prose = {"intro", "why", "title", "went_wrong", "rule", "message", "cause", "remedy"}
+    prose = {"intro", "why", "title", "went_wrong", "rule", "message", "also", "symptom"}
+    prose |= {"cause", "remedy"}
     told = take.model_dump(mode="json", exclude=prose | {"not_played"})
     for terminal in told["terminals"]:
         del terminal["intro"]

@@ -18,7 +18,7 @@ In a transcript:
     [...]                            stands for lines left out, or for none
     ((an empty line))                a stage direction, alone or within a line
     % $ cat logs/hello-12.out        typed, but not shown; % martin$ … is typed by martin
-    % until job is RUNNING           waits for Slurm
+    % until job is RUNNING           waits for Slurm; the pages around the story say it
     % press Ctrl+C                   presses keys
     % Submitted batch job <<job>>    output that is not shown
 """
@@ -209,6 +209,14 @@ class Terminal(Model):
         return [part for part in shown if isinstance(part, Number) and part.is_new_job]
 
     @property
+    def typed_jobs(self) -> list[Number]:
+        """The numbers of jobs that stand in its shown commands, each once."""
+        lines = (line for line in self.lines if line.kind == "command" and not line.hidden)
+        parts = (part for line in lines for part in line.parts)
+        jobs = {p.name: p for p in parts if isinstance(p, Number) and p.name.startswith("job")}
+        return list(jobs.values())
+
+    @property
     def commands(self) -> list[str]:
         """The commands that are shown, exactly as they are typed."""
         return [line.text for line in self.lines if line.kind == "command" and not line.hidden]
@@ -242,6 +250,10 @@ class Session(Model):
     def outcome(self) -> str:
         return "works" if self.works else "does not work"
 
+    def asked_jobs(self, terminal: Terminal) -> list[Number]:
+        """The jobs whose own numbers a reader can enter beside this terminal."""
+        return terminal.new_jobs
+
 
 class Take(Session):
     """One attempt in the story: who tries what, and whether it works."""
@@ -271,9 +283,20 @@ class Trouble(Session):
 
     works: Literal[False]
     title: str
-    message: str  # what one pastes to find it; every line stands in the output
+    message: str = ""  # what one pastes to find it; every line stands in the output
+    also: str = ""  # what programs that are not ours print in its place
+    symptom: str = ""  # in words, where no program prints a message
     cause: str  # Markdown
     remedy: str  # Markdown
+
+    def asked_jobs(self, terminal: Terminal) -> list[Number]:
+        return []  # nothing to copy here; the cure asks
+
+    @model_validator(mode="after")
+    def _has_a_sign(self) -> "Trouble":
+        if not self.message and not self.symptom:
+            raise ValueError("a trouble has a message, or a symptom where nothing is printed")
+        return self
 
 
 class Cure(Session):
@@ -281,6 +304,9 @@ class Cure(Session):
 
     works: Literal[True]
     after: str
+
+    def asked_jobs(self, terminal: Terminal) -> list[Number]:
+        return terminal.typed_jobs  # most of them are submitted in the trouble, which is folded
 
 
 class Quote(Model):
@@ -331,6 +357,12 @@ class TranscriptFile(Model):
         """What the ids of its parts begin with."""
         return self.name
 
+    @property
+    def told_waits(self) -> set[str]:
+        """The jobs for which a reader has to wait as well: those whose numbers appear."""
+        terminals = (terminal for take in self.takes for terminal in take.terminals)
+        return {job.name for terminal in terminals for job in terminal.new_jobs}
+
     def take(self, take_id: str) -> Session:
         """Raises KeyError where there is no such one."""
         return {take.id: take for take in self.takes}[take_id]
@@ -377,6 +409,10 @@ class Scene(TranscriptFile):
 
     def anchor(self, take: Take | None = None) -> str:
         return f"scene-{self.number}" + (f"-{take.id}" if take else "")
+
+    @property
+    def told_waits(self) -> set[str]:
+        return set()  # a story does not say each time that one waits
 
 
 class Troubles(TranscriptFile):
@@ -486,7 +522,7 @@ class _Loader:
             line.text
             for terminal in trouble.terminals
             for line in terminal.lines
-            if line.kind in ("output", "direction") and not line.hidden
+            if line.kind == "output" and not line.hidden
         ]
         for raw in trouble.message.splitlines():
             text = shown(self._parts(raw, line))
@@ -522,8 +558,8 @@ class _Loader:
         if text.startswith("$"):
             raise self.error(number, "A prompt is '$', one blank, and a command.")
         if hidden and (until := _UNTIL.fullmatch(text)):
-            self._known_number(until["job"], number)
-            return Line("until", (), number, hidden, job=until["job"], state=until["state"])
+            job = self._placeholder(until["job"], None, number)
+            return Line("until", (job,), number, hidden, job=job.name, state=until["state"])
         if hidden and text == "press Ctrl+C":
             return Line("press", (), number, hidden)
         if text == "[...]":
@@ -603,7 +639,7 @@ class _Loader:
         for field in ("intro", "outro", "remember"):
             self._prose(getattr(scene, field, ""), _line_of(node, (field,)))
         for index, take in enumerate(scene.takes):
-            for field in ("intro", "why", "went_wrong", "rule", "cause", "remedy"):
+            for field in ("intro", "why", "went_wrong", "rule", "symptom", "cause", "remedy"):
                 self._prose(getattr(take, field, ""), _line_of(node, ("takes", index, field)))
             for number, terminal in enumerate(take.terminals):
                 where = ("takes", index, "terminals", number, "intro")
@@ -701,10 +737,22 @@ def load_pages(folder: Path = SCENES, values: dict[str, str] | None = None) -> l
 
     Raises SceneError for the first file that is wrong.
     """
-    return [
-        *_load(folder.glob("pages/*.yaml"), TranscriptFile, values),
-        *_load(folder.glob("trouble/*.yaml"), Troubles, values),
-    ]
+    troubles = _load(folder.glob("trouble/*.yaml"), Troubles, values)
+    _check_anchors(troubles)
+    return [*_load(folder.glob("pages/*.yaml"), TranscriptFile, values), *troubles]
+
+
+def _check_anchors(files: list[Troubles]) -> None:
+    """The troubles of all files stand on one page, below the names of their files."""
+    taken = {file.name: file.path for file in files}
+    for file in files:
+        text = file.path.read_text(encoding="utf-8")
+        for trouble in file.troubles:
+            if trouble.id in taken:
+                line = text[: text.index(f"  - id: {trouble.id}\n")].count("\n") + 1
+                message = f"'{trouble.id}' is taken by {taken[trouble.id].name}. Rename one."
+                raise SceneError(file.path, line, message)
+            taken[trouble.id] = file.path
 
 
 def _load(paths: Iterable[Path], kind: type[_File], values: dict[str, str] | None) -> list[_File]:

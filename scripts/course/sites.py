@@ -82,7 +82,8 @@ class Here:
         # Without this checkout's own Python, which a student does not have.
         folders = os.environ["PATH"].split(":")
         path = ":".join(folder for folder in folders if not Path(folder).is_relative_to(ROOT))
-        clean = ["env", "--unset=PYTHONPATH", f"PATH={path}", f"HOME={self._home}"]
+        home = [f"--chdir={self._home}", f"HOME={self._home}"]
+        clean = ["env", "--unset=PYTHONPATH", *home, f"PATH={path}"]
         return [*clean, "bash", "--login"]
 
     def run(self, user: str, command: str) -> subprocess.CompletedProcess[str]:
@@ -92,7 +93,6 @@ class Here:
             capture_output=True,
             text=True,
             timeout=60,
-            cwd=self._home,
         )
 
     def lay_out(self) -> None:
@@ -106,7 +106,8 @@ class Here:
         """Remove what a take left in the rehearsal's home outside the lab's folder."""
         for path in self._home.iterdir():
             if path.name != LAB_FOLDER.split("/")[0]:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                real_folder = path.is_dir() and not path.is_symlink()
+                shutil.rmtree(path) if real_folder else path.unlink()
 
     def close(self) -> None:
         """Remove the rehearsal's home. The workspace stays: it is the student's own."""

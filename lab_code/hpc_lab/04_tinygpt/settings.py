@@ -47,9 +47,14 @@ def read_options():
     add("--lr", type=rate, default=0.02, help="learning rate: the size of the first steps")
     add("--seed", type=count, default=1, help="another one gives other random numbers")
     add("--eval-every", type=count, default=250, help="steps between two lines and checkpoints")
-    add("--data", default=f"{HERE}/shakespeare.txt", help="the text to learn from")
-    where = "tinygpt/SETTINGS in the workspace ($WS_DIR), or runs/SETTINGS beside train.py"
-    add("--out", default=argparse.SUPPRESS, help=f"folder for the results (default: {where})")
+    data = f"{HERE}/shakespeare.txt"
+    add("--data", default=data, help="the text to learn from; without it, shakespeare.txt")
+    add(
+        "--out",
+        default=argparse.SUPPRESS,
+        help="folder for the results (default: tinygpt/SETTINGS in the workspace ($WS_DIR), or "
+        "runs/SETTINGS beside train.py)",
+    )
     options, unknown = parser.parse_known_args()
     for word in unknown:
         if word.split("=")[0] in SBATCH_OPTIONS.split():

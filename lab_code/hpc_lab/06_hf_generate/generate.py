@@ -290,7 +290,8 @@ def read_options():
     add("--download-only", action="store_true", help="fetch the model's files, and stop")
     add("--model", help="its name on the hub (default: MODEL in 00_setup/course.env)")
     add("--revision", help="a commit or branch of the model (default: MODEL_REVISION there)")
-    add("--prompts", default=LAB / "prompts.txt", metavar="FILE", help="default: prompts.txt")
+    questions = LAB / "prompts.txt"
+    add("--prompts", default=questions, metavar="FILE", help="the questions (default: prompts.txt)")
     add("--seed", type=number(int, 0, 2**32 - 1), help="the same number, the same answers")
     add(
         "--temperature",
