@@ -33,7 +33,8 @@ const words = (text) => text.match(/[\w$#-]+/g) ?? [];
 const letters = (words) => words.join("").length;
 
 const entries = [...document.querySelectorAll(".trouble")].map((section) => {
-  const lines = section.querySelector(".trouble__message code").textContent.split("\n").map(normalize);
+  const signs = [...section.querySelectorAll(".trouble__message code, .trouble__symptom")];
+  const lines = signs.flatMap((sign) => sign.textContent.split("\n")).map(normalize);
   return {
     section,
     home: section.parentElement,
