@@ -25,7 +25,8 @@ function normalize(text) {
 }
 
 const entries = [...document.querySelectorAll(".trouble")].map((section) => {
-  const lines = section.querySelector(".trouble__message code").textContent.split("\n").map(normalize);
+  const signs = [...section.querySelectorAll(".trouble__message code, .trouble__symptom")];
+  const lines = signs.flatMap((sign) => sign.textContent.split("\n")).map(normalize);
   return {
     section,
     home: section.parentElement,
