@@ -16,7 +16,7 @@ const found = document.querySelector(".finder__found");
 
 // What a shell says of a program that it does not know: bash, zsh, and bash on Ubuntu. Which program that is
 // decides, so its name and the rest become one word.
-const NO_COMMAND = /(\S+): command not found|command not found: (\S+)|command '(\S+)' not found/g;
+const NO_COMMAND = /(\S+): command not found(?!:)|command not found: (\S+)|command '(\S+)' not found/g;
 
 function normalize(text) {
   return text
@@ -33,7 +33,8 @@ const words = (text) => text.match(/[\w$#-]+/g) ?? [];
 const letters = (words) => words.join("").length;
 
 const entries = [...document.querySelectorAll(".trouble")].map((section) => {
-  const lines = section.querySelector(".trouble__message code").textContent.split("\n").map(normalize);
+  const signs = [...section.querySelectorAll(".trouble__message code, .trouble__symptom")];
+  const lines = signs.flatMap((sign) => sign.textContent.split("\n")).map(normalize);
   return {
     section,
     home: section.parentElement,
