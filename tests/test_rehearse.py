@@ -158,6 +158,20 @@ def test_update_writes_what_the_cluster_printed_into_the_scene(cluster, tmp_path
     assert not failures
 
 
+def test_update_says_so_where_it_leaves_a_line_as_it_is(cluster, tmp_path: Path):
+    scenes = tmp_path / "scenes"
+    shutil.copytree(SCENES, scenes)
+    file = scenes / "01_hello.yaml"
+    changed = file.read_text().replace("Hello from        : ((", "Hallo from        : ((")
+    file.write_text(changed)
+    said: list[str] = []
+    takes = chosen(load_scenes(scenes), ["1"])
+    rehearse(Practice(cluster), takes, said.append, update=True, recordings=tmp_path)
+    assert "+Hello from" in said[-2]
+    assert said[-1].startswith(f"Nothing was written into {file}: a line with a stage direction")
+    assert file.read_text() == changed
+
+
 def test_a_name_that_no_take_has_is_refused():
     result = subprocess.run(
         [ROOT / "scripts/rehearse", "--on", "here", "1/lunch"], capture_output=True, text=True

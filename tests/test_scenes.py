@@ -148,6 +148,18 @@ WRONG = {
         "{command: test ! -e logs, exit: 1}",
         "a proof is one of",
     ),
+    "take that goes on from one whose files are gone": (
+        "00_setup",
+        "after: bash-not-source",
+        "after: pip-in-home",
+        "'source' goes on from 'pip-in-home', but 'bash-not-source' between them starts anew",
+    ),
+    "name in the file given twice": (
+        "01_hello",
+        "goal: *log-there",
+        "goal: &log-there test -e logs",
+        "'&log-there' stands twice. Write '*log-there' to repeat",
+    ),
     "failing take without a rule": (
         "01_hello",
         'rule: "`mkdir -p logs` before `sbatch`."',

@@ -198,7 +198,8 @@ class SceneRehearsal:
                 lines.append(source[line.number - 1])
             else:
                 lines.append(indent + self._as_transcript(line))
-        self.edits.append(Edit(expected[0].number, expected[-1].number, lines))
+        if lines != source[expected[0].number - 1 : expected[-1].number]:
+            self.edits.append(Edit(expected[0].number, expected[-1].number, lines))
 
     def _as_transcript(self, text: str) -> str:
         """A printed line with its known numbers and values as placeholders again."""

@@ -75,6 +75,7 @@ def rehearse(
     failures: list[str] = []
     for scene, takes in scenes:
         done: list[str] = []
+        told = len(failures)
         with SceneRehearsal(site, scene, recordings) as rehearsal:
             for take in takes:
                 name = f"{scene.name}/{take.id}"
@@ -93,6 +94,11 @@ def rehearse(
         if update and rehearsal.edits:
             _apply(scene.path, rehearsal.edits)
             say(f"Updated {scene.path}. Look at it, and play again.")
+        elif update and len(failures) > told:
+            say(
+                f"Nothing was written into {scene.path}: a line with a stage direction or with a "
+                "new number is changed by hand."
+            )
     return entries, failures
 
 

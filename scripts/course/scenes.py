@@ -456,6 +456,12 @@ class _Loader:
             data = yaml.safe_load(text)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
+            if anchor := re.match("found duplicate anchor '(.*)'", error.context or ""):
+                raise self.error(
+                    mark.line + 1,
+                    f"'&{anchor[1]}' stands twice. Write '*{anchor[1]}' to repeat what it names, "
+                    "or choose another name.",
+                ) from None
             raise self.error(mark.line + 1, f"This is not YAML: {error.problem}.") from None
         if node is None:
             raise self.error(1, "The file is empty. Another scene's file shows what belongs in it.")
@@ -469,12 +475,20 @@ class _Loader:
             raise self.error(_line_of(node, first["loc"]), message) from None
         scene._path = self.path
         ids: list[str] = []
+        begun = 0  # the last take that was played from a fresh start: what was before it is gone
         for index, take in enumerate(scene.takes):
             line = _line_of(node, ("takes", index, "id"))
             if take.id in ids:
                 raise self.error(line, f"The scene has two takes '{take.id}'. Rename one.")
             if take.after and take.after not in ids:
                 raise self.error(line, f"'after: {take.after}' names no earlier take.")
+            begun = begun if take.after or take.not_played else index
+            if take.after and take.after not in ids[begun:]:
+                raise self.error(
+                    line,
+                    f"'{take.id}' goes on from '{take.after}', but '{ids[begun]}' between them "
+                    "starts anew. Move it up.",
+                )
             ids.append(take.id)
             self._complete_take(take, node, ("takes", index))
         self._check_prose(scene, node)

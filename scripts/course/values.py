@@ -141,6 +141,8 @@ def main() -> int:
     except ValuesError as error:
         print(error, file=sys.stderr)
         return 1
+    if any(values[key] != changes[key] for key in changes):
+        print(f"changed: {COURSE_ENV}")
     for script in changed:
         print(f"changed: {script.relative_to(LAB)}")
     print("The #SBATCH lines agree with course.env.")
