@@ -67,6 +67,8 @@ def test_these_alone_are_not_played():
         "failing/out-of-memory-on-the-gpu",
         "submitting/sbatch-command-not-found",
         "submitting/connection-timed-out",
+        "submitting/could-not-resolve-hostname",
+        "submitting/ssh-permission-denied",
         "submitting/host-key-changed",
     }
 
