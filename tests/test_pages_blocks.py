@@ -1,5 +1,6 @@
 """The terminal blocks of the pages around the story: waits, job numbers, signs of trouble."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ TROUBLES = [page for page in PAGES.values() if isinstance(page, Troubles)]
 
 @pytest.fixture
 def opened(context):
+    context.set_default_timeout(5000)
+
     def open_page(path: str) -> Page:
         page = context.new_page()
         page.goto(path)
@@ -23,13 +26,14 @@ def opened(context):
     return open_page
 
 
-def block(page: Page, command: str):
-    """The terminal of a page around the story that has this command."""
-    return page.locator(f".session .terminal:has(.terminal__typed:text-is('{command}'))")
+def typed(page: Page, command: str):
+    """The command, typed exactly like this, where it first stands outside the story."""
+    exactly = page.locator("code", has_text=re.compile(f"^{re.escape(command)}$"))
+    return page.locator(".session .terminal__command").filter(has=exactly).first
 
 
-def copied(page: Page, block, command: str) -> str:
-    block.locator(f".terminal__command:has(:text-is('{command}')) .copy").click()
+def copied(page: Page, command: str) -> str:
+    typed(page, command).locator(".copy").click()
     return page.evaluate("navigator.clipboard.readText()")
 
 
@@ -48,10 +52,8 @@ def copied(page: Page, block, command: str) -> str:
     ],
 )
 def test_a_reader_is_told_to_wait_before_a_command_that_needs_it(opened, path, before, told):
-    lines = block(opened(path), before).first.locator(".terminal__command, .terminal__aside")
-    texts = [text.removeprefix("stage direction: ") for text in lines.all_inner_texts()]
-    place = next(number for number, text in enumerate(texts) if before in text)
-    assert told in texts[place - 1]
+    line = typed(opened(path), before).locator("xpath=preceding-sibling::*[1]")
+    expect(line).to_have_text(f"stage direction: {told}")
 
 
 def test_no_wait_is_told_where_nothing_comes_after_it(opened):
@@ -79,13 +81,13 @@ def test_a_job_number_entered_where_it_is_submitted_fills_the_exercise(opened):
     page = opened("/exercises/1-hello/")
     page.get_by_label("Your job number instead of 1234568").first.fill("Submitted batch job 77")
     command = "cat logs/hello-hpc-77.out"
-    assert copied(page, block(page, command), command) == command
+    assert copied(page, command) == command
 
 
 def test_a_number_of_an_example_is_named_when_it_is_copied(opened):
     page = opened("/exercises/1-hello/")
     command = "cat logs/hello-hpc-1234568.out"
-    assert copied(page, block(page, command), command) == command
+    assert copied(page, command) == command
     expect(page.get_by_role("status").first).to_contain_text("1234568 is the example's number")
 
 
@@ -108,7 +110,7 @@ def test_a_job_number_is_the_same_in_all_fields_of_a_page(opened):
     entry = page.locator(".trouble:has(#never-satisfied)")
     entry.get_by_label("Your job number instead of 1234572").fill("55")
     command = "sbatch --dependency=afterany:55 hello.sbatch"
-    assert copied(page, entry, command) == command
+    assert copied(page, command) == command
 
 
 # --- What one sees of a trouble ---

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 WANTED = {
     "PD": {"/trouble/#pending", "/exercises/2-cancel/#submit"},
-    "gres": {"/trouble/#no-gpu", "/exercises/3-gpu/#script"},
+    "gres": {"/trouble/#no-gpu", "/trouble/#too-many-gpus", "/exercises/3-gpu/#script"},
     "cancel": {"/exercises/2-cancel/#cancel", "/trouble/#canceled"},
     "quota": {"/trouble/#home-full"},
     "no log": {"/trouble/#no-log-folder"},

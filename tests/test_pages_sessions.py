@@ -63,11 +63,15 @@ def test_these_alone_are_not_played():
         "5-sweep/picture",
         "setup/log-in",
         "setup/copy",
+        "setup/copy-from-git",
         "setup/practice",
         "failing/out-of-memory-on-the-gpu",
         "submitting/sbatch-command-not-found",
         "submitting/connection-timed-out",
+        "submitting/could-not-resolve-hostname",
+        "submitting/ssh-permission-denied",
         "submitting/host-key-changed",
+        "submitting/host-key-changed-cure",
     }
 
 
