@@ -261,7 +261,11 @@ class SceneRehearsal:
         wanted = (state, str(exit_code)) if exit_code is not None else (state,)
         fields = "State,ExitCode" if exit_code is not None else "State"
         ask = f"sacct -j {job} --allocations --noheader --parsable2 --format={fields}"
-        asked = f"scontrol show job {job} | grep COMPLETING"  # its last words may be on their way
+        if state == "RUNNING":  # Slurm says so a moment before the script starts and its log is there
+            log = f"scontrol show job {job} | sed -n 's/^ *StdOut=//p'"
+            settled = f'for file in $({log}); do [ -e "$file" ] || exit 1; done'
+        else:  # its last words may be on their way
+            settled = f"! scontrol show job {job} | grep --quiet COMPLETING"
 
         def said() -> list[tuple[str, ...]]:
             rows = self.site.run(self.site.user, ask).stdout.splitlines()
@@ -272,7 +276,7 @@ class SceneRehearsal:
         while True:
             rows = said()
             if rows and all(row == wanted for row in rows):
-                if state not in FINAL_STATES or self.site.run(self.site.user, asked).returncode:
+                if self.site.run(self.site.user, settled).returncode == 0:
                     return
             elif rows and all(row[0] in FINAL_STATES for row in rows):
                 seen = ", ".join(sorted({" ".join(row) for row in rows}))
