@@ -261,7 +261,7 @@ class SceneRehearsal:
         wanted = (state, str(exit_code)) if exit_code is not None else (state,)
         fields = "State,ExitCode" if exit_code is not None else "State"
         ask = f"sacct -j {job} --allocations --noheader --parsable2 --format={fields}"
-        if state == "RUNNING":  # Slurm says so a moment before the script starts and its log is there
+        if state == "RUNNING":  # Slurm says so a moment before the log is there
             log = f"scontrol show job {job} | sed -n 's/^ *StdOut=//p'"
             settled = f'for file in $({log}); do [ -e "$file" ] || exit 1; done'
         else:  # its last words may be on their way
