@@ -27,7 +27,7 @@ maskStatus.textContent = "Choose a row and walk with the arrow keys.";
 
 const form = document.querySelector("form.lab");
 const field = form.elements.text;
-const live = document.getElementById("live");
+const live = document.getElementById("looking");
 const button = document.getElementById("load");
 const { layer, head, row } = form.elements;
 const letters = document.getElementById("letters");

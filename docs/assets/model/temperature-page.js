@@ -135,7 +135,7 @@ function showTree() {
   const probability = way.reduce((product, { node }) => product * node.probability, 1);
   get("tree-status").textContent = way.length === 0 ? "" : choices.length
     ? `So far, the model finds this way ${percent(probability)} likely.`
-    : `The sentence is over. ${judge(told)}`;
+    : `${/[.!?]\s*$|\n/.test(told) ? "The sentence is over." : "Here the recording ends."} ${judge(told)}`;
 }
 
 function choice(node, take) {

@@ -11,9 +11,14 @@
 const QWEN = /'(?:[sSſ]|[tT]|[rR][eE]|[vV][eE]|[mM]|[lL][lL]|[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\p{White_Space}\p{L}\p{N}]+[\r\n]*|\p{White_Space}*[\r\n]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
 const SMOLLM2 = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
 
+// The models' tokenizers normalize (NFC) by the tables of Unicode 9: a mark that is younger stays where it stands.
+// Browsers know more, so these marks, and what they would combine with, are kept out of it.
+const AFTER_UNICODE_9 = /([\u07fd\u0897-\u089f\u08ca-\u08d3\u09fe\u0c3c\u0d3b\u0d3c\u0eba\u1715\u1abf-\u1add\u1ae0-\u1aeb\u1df6-\u1dfa\ua82c\u{105d2}\u{105da}\u{10d24}-\u{10d27}\u{10d69}-\u{10d6d}\u{10eab}\u{10eac}\u{10efa}\u{10efb}\u{10efd}-\u{10eff}\u{10f46}-\u{10f50}\u{10f82}-\u{10f85}\u{11070}\u{1133b}\u{113b8}\u{113bb}\u{113c2}\u{113c9}\u{113ce}-\u{113d0}\u{1145e}\u{11839}\u{1183a}\u{11930}\u{1193d}\u{1193e}\u{11943}\u{119e0}\u{11a34}\u{11a47}\u{11a99}\u{11d42}\u{11d44}\u{11d45}\u{11d97}\u{11f41}\u{11f42}\u{1611e}-\u{16120}\u{16129}\u{1612f}\u{16d67}\u{16ff0}\u{16ff1}\u{1e08f}\u{1e130}-\u{1e136}\u{1e2ae}\u{1e2ec}-\u{1e2ef}\u{1e4ec}-\u{1e4ef}\u{1e5ee}\u{1e5ef}\u{1e6e3}\u{1e6e6}\u{1e6ee}\u{1e6ef}\u{1e6f5}])/u;
+const normalizeAsUnicode9 = (text) => text.split(AFTER_UNICODE_9).map((part) => part.normalize("NFC")).join("");
+
 export const VOCABULARIES = {
   // first: the id of the first token in the file. Before it are special ones, which no text is cut into.
-  "qwen2.5": { name: "Qwen2.5", first: 0, normalize: (text) => text.normalize("NFC"), pieces: (text) => text.match(QWEN) ?? [] },
+  "qwen2.5": { name: "Qwen2.5", first: 0, normalize: normalizeAsUnicode9, pieces: (text) => text.match(QWEN) ?? [] },
   "smollm2": {
     name: "SmolLM2",
     first: 17,

@@ -18,6 +18,7 @@ from typing import Any
 
 from course.hub import HUB, LISTING
 from course.inside import DATA, RecordingError
+from course.inside.vocabularies import printable_bytes
 
 SENTENCE = "The Elbe flows through"
 ASKING = "The river Elbe flows through the city of"
@@ -38,10 +39,10 @@ CITIES = {
 
 SHOWN = 200  # tokens of a distribution that are recorded one by one
 STEP = 0.1  # the others are counted in steps of their log probability
-CANDIDATES = 6  # next tokens that are kept at each place of the tree
+CANDIDATES = 5  # next tokens that are kept at each place of the tree
 BRANCHES = 2  # of them, so many go on ...
-DEPTH = 3  # ... up to this depth; from there the likeliest does
-LONGEST = 18  # tokens of an ending
+DEPTH = 2  # ... up to this depth; from there the likeliest does
+LONGEST = 15  # tokens of an ending
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Model:
     name: str
     revision: str
     encode: Callable[[str], list[int]]
-    decode: Callable[[list[int]], str]
+    text: Callable[[int], str | None]  # of a token; None where it is no whole character
     spans: Callable[[str], list[tuple[int, int]]]  # where each token of a text begins and ends
     log_probabilities: Callable[[list[int]], Any]  # of the next token: a tensor
     attentions: Callable[[list[int]], Any]  # layers, heads, looks, looked at
@@ -91,7 +92,7 @@ def load(source: str) -> Model:
         name=name,
         revision=revision,
         encode=lambda text: tokenizer.encode(text, add_special_tokens=False),
-        decode=tokenizer.decode,
+        text=lambda id_: whole_text(tokenizer.convert_ids_to_tokens(id_)),
         spans=lambda text: (
             tokenizer(text, add_special_tokens=False, return_offsets_mapping=True).offset_mapping
         ),
@@ -124,7 +125,7 @@ def distribution(model: Model, ids: list[int]) -> dict:
     logs = model.log_probabilities(ids)
     values, order = logs.sort(descending=True)
     shown = [
-        [model.decode([id_]), round(value, 4)]
+        [model.text(id_) or "(a part of a sign)", round(value, 4)]
         for value, id_ in zip(values[:SHOWN].tolist(), order[:SHOWN].tolist(), strict=True)
     ]
     bins = Counter(math.floor(value / STEP) for value in values[SHOWN:].tolist())
@@ -148,7 +149,7 @@ def city_probabilities(model: Model, prompt: str) -> list[dict]:
             {
                 "city": city,
                 "right": right,
-                "pieces": [model.decode([id_]) for id_ in own],
+                "pieces": [model.text(id_) for id_ in own],
                 "each": [math.exp(log) for log in logs],
                 "probability": math.exp(sum(logs)),
             }
@@ -198,8 +199,17 @@ def rounded(weights: Any) -> list[list[float]]:
 
 
 def is_end(text: str) -> bool:
-    """Is the sentence over? With a dot after a letter, or at a new line."""
+    """Is the sentence over? At a dot, or at a new line."""
     return "\n" in text or text.rstrip().endswith((".", "!", "?"))
+
+
+def whole_text(token: str) -> str | None:
+    """The text of a token as tokenizer.json has it, or None where it is only a part of a sign."""
+    signs = printable_bytes()
+    try:
+        return bytes(signs[sign] for sign in token).decode()
+    except (KeyError, UnicodeDecodeError):  # KeyError: a special token, which has no bytes
+        return None
 
 
 def tree(model: Model, prompt: str) -> dict:
@@ -213,13 +223,14 @@ def tree(model: Model, prompt: str) -> dict:
 
     def grow(ids: list[int], depth: int) -> list[dict]:
         logs = model.log_probabilities(ids)
-        likely = logs.topk(CANDIDATES).indices.tolist()
+        best = logs.topk(4 * CANDIDATES).indices.tolist()
+        likely = [id_ for id_ in best if model.text(id_)][:CANDIDATES]
         if depth == 0:
             likely += sorted(cities - set(likely), key=lambda id_: -logs[id_].item())
         branches = len(likely) if depth == 0 else BRANCHES if depth < DEPTH else 1
         nodes = []
         for place, id_ in enumerate(likely):
-            text = model.decode([id_])
+            text = model.text(id_)
             node = {"text": text, "probability": round(logs[id_].exp().item(), 6)}
             if place < branches and not is_end(text) and depth + 1 < LONGEST:
                 node["next"] = grow([*ids, id_], depth + 1)
