@@ -10,6 +10,8 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from course.inside import DATA
 
+expect.set_options(timeout=30_000)  # the first time, a vocabulary or a model is loaded
+
 PAGES = ["tokens", "attention", "temperature"]
 SENTENCE = "The Elbe flows through"
 
@@ -134,10 +136,10 @@ def test_half_a_sign_typed_by_the_reader_is_bearable(page):
     page.locator("#text").evaluate(
         "field => { field.value = 'a\\ud83e b'; field.dispatchEvent(new InputEvent('input')); }"
     )
-    expect(page.get_by_role("status")).to_contain_text("tokens")
+    expect(page.locator(".lab__status")).to_contain_text("tokens")
     page.wait_for_function("location.search !== ''")
     page.reload()
-    expect(page.get_by_role("status")).to_contain_text("tokens")
+    expect(page.locator(".lab__status")).to_contain_text("tokens")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -198,17 +200,17 @@ def test_no_other_host_is_asked(page, site_url, name):
 def test_once_loaded_it_works_without_a_network(page, context: BrowserContext):
     page.goto("/model/tokens/")
     page.get_by_label("Your text").fill("a")
-    expect(page.get_by_role("status")).to_contain_text("1 token")
+    expect(page.locator(".lab__status")).to_contain_text("1 token")
     context.set_offline(True)
     page.get_by_label("Your text").fill("The Elbe")
-    expect(page.get_by_role("status")).to_contain_text("3 tokens")
+    expect(page.locator(".lab__status")).to_contain_text("3 tokens")
 
 
 def test_a_vocabulary_that_does_not_come_is_said(page):
     page.route("**/*.vocabulary", lambda route: route.fulfill(status=404))
     page.goto("/model/tokens/")
     page.get_by_label("Your text").fill("a")
-    expect(page.get_by_role("status")).to_contain_text("could not be loaded")
+    expect(page.locator(".lab__status")).to_contain_text("could not be loaded")
 
 
 def test_a_policy_without_inline_scripts_and_styles_is_kept(browser, site_url):
