@@ -266,12 +266,26 @@ showTemperature();
 showFields();
 for (const form of document.querySelectorAll("form.lab")) form.hidden = false;
 
-try {
-  recorded = await (await fetch(new URL("data/recorded.json", import.meta.url))).json();
-  showDraws();
-  showTree();
-} catch {
-  get("draw-status").textContent = "The recorded probabilities could not be loaded. Is there a network? Load the page again.";
+// The recorded probabilities come when the reader comes near to where they are needed.
+async function loadRecorded() {
+  try {
+    recorded = await (await fetch(new URL("data/recorded.json", import.meta.url))).json();
+    showDraws();
+    showTree();
+  } catch {
+    get("draw-status").textContent = "The recorded probabilities could not be loaded. Is there a network? Load the page again.";
+  }
 }
-if (location.search) nameUnknownInField();
-if (state.written) write(state.written); // a link shows what its sender saw
+
+const near = new IntersectionObserver((entries) => {
+  if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
+  near.disconnect();
+  if (!recorded) loadRecorded();
+}, { rootMargin: "500px" });
+for (const form of [lab, get("tree-lab")]) near.observe(form);
+
+if (location.search) { // a link shows what its sender saw
+  loadRecorded();
+  nameUnknownInField();
+  if (state.written) write(state.written);
+}
