@@ -78,7 +78,7 @@ export class TinyGPT {
   // Begins a new text.
   forget() {
     this.read = []; // the characters that it has read, as numbers
-    const kept = () => Array.from({ length: this.head.n_layer }, () => []);
+    const kept = () => Array.from({ length: this.head.n_layer }, () => new Float32Array(this.blockSize * this.head.n_embd));
     this.keys = kept();
     this.values = kept();
   }
@@ -120,28 +120,27 @@ export class TinyGPT {
   #attend(layer, x, looked) {
     const part = (name) => multiply(this.matrices[`blocks.${layer}.attention.${name}`], x);
     const query = this.#rotate(part("query"));
-    const keys = this.keys[layer];
+    const keys = this.keys[layer]; // of all characters, one after the other
     const values = this.values[layer];
-    keys.push(this.#rotate(part("key")));
-    values.push(part("value"));
-    const result = new Float32Array(x.length);
-    for (let start = 0; start < x.length; start += this.width) {
+    const n = x.length;
+    keys.set(this.#rotate(part("key")), this.read.length * n);
+    values.set(part("value"), this.read.length * n);
+    const result = new Float32Array(n);
+    for (let start = 0; start < n; start += this.width) {
       const end = start + this.width;
-      const shares = new Float32Array(keys.length); // there are no later characters yet: the mask
+      const shares = new Float32Array(this.read.length + 1); // there are no later characters yet: the mask
       let highest = -Infinity;
-      for (let place = 0; place < keys.length; place++) {
-        const key = keys[place];
+      for (let place = 0; place < shares.length; place++) {
         let score = 0;
-        for (let i = start; i < end; i++) score += query[i] * key[i];
+        for (let i = start, at = place * n + start; i < end; i++, at++) score += query[i] * keys[at];
         shares[place] = score / Math.sqrt(this.width);
         highest = Math.max(highest, shares[place]);
       }
       let sum = 0;
-      for (let place = 0; place < keys.length; place++) sum += shares[place] = Math.exp(shares[place] - highest);
-      for (let place = 0; place < keys.length; place++) {
-        shares[place] /= sum;
-        const value = values[place];
-        for (let i = start; i < end; i++) result[i] += shares[place] * value[i];
+      for (let place = 0; place < shares.length; place++) sum += shares[place] = Math.exp(shares[place] - highest);
+      for (let place = 0; place < shares.length; place++) {
+        const share = (shares[place] /= sum);
+        for (let i = start, at = place * n + start; i < end; i++, at++) result[i] += share * values[at];
       }
       looked.push(shares);
     }
