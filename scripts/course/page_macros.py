@@ -13,6 +13,8 @@
     {{ machines_table() }}, {{ machines_list() }}           the clusters, from docs/machines.yaml
     {{ fact("limits", "days") }}, {{ source("limits", "days") }}    one fact, its source and month
 
+Those of the pages inside the model are in inside/page.py.
+
 What a page asks for and is not there any more fails the build.
 """
 
@@ -27,6 +29,7 @@ import jinja2
 from markupsafe import escape
 
 from course.bundle import make_bundle
+from course.inside.page import MACROS
 from course.machines import Fact, load_facts, machines_list, machines_table
 from course.scenes import DEFAULT_LOGIN, LAB, Scene, TranscriptFile, Troubles
 
@@ -214,3 +217,5 @@ def define_page_macros(
     }
     for name, function in plain.items():
         env.macro(function, name)
+    for function in MACROS:
+        env.macro(function)
