@@ -78,18 +78,21 @@ function prepareSearch() {
 // The theme opens menu and search by labels of hidden check boxes, which no keyboard reaches.
 function makeButton(label, name) {
   const box = document.getElementById(label.htmlFor);
-  label.setAttribute("role", "button");
-  label.setAttribute("aria-label", name);
-  label.tabIndex = 0;
-  const show = () => label.setAttribute("aria-expanded", String(box.checked));
+  const opener = document.createElement("button");
+  opener.type = "button";
+  opener.className = label.className;
+  opener.dataset.opens = box.dataset.mdToggle;
+  opener.setAttribute("aria-label", name);
+  opener.append(...label.childNodes);
+  label.replaceWith(opener);
+  const show = () => opener.setAttribute("aria-expanded", String(box.checked));
   box.addEventListener("change", show);
   show();
-  label.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" && event.key !== " ") return;
-    event.preventDefault();
-    event.stopImmediatePropagation(); // the theme's script would press it again
-    label.click();
+  opener.addEventListener("click", () => {
+    box.checked = !box.checked;
+    box.dispatchEvent(new Event("change"));
   });
+  return opener;
 }
 
 function close(box) {
@@ -100,9 +103,8 @@ function close(box) {
 
 function prepareMenu() {
   const drawer = document.getElementById("__drawer");
-  const opener = document.querySelector(".md-header__button[for=__drawer]");
   const menu = document.querySelector(".md-sidebar--primary");
-  makeButton(opener, "Menu");
+  const opener = makeButton(document.querySelector(".md-header__button[for=__drawer]"), "Menu");
   makeButton(document.querySelector(".md-header__button[for=__search]"), "Search");
   drawer.addEventListener("change", () => {
     if (drawer.checked) menu.querySelector("a:not(.md-logo)").focus();

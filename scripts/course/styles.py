@@ -95,7 +95,8 @@ class Rule:
 
     def __str__(self) -> str:
         declarations = ";".join(f"{name}:{value}" for name, value in self.declarations)
-        return f"{self.head}{{{declarations}{';' if self.rules else ''}{_text(self.rules)}}}"
+        between = ";" if self.declarations and self.rules else ""
+        return f"{self.head}{{{declarations}{between}{_text(self.rules)}}}"
 
     @property
     def is_empty(self) -> bool:
