@@ -90,3 +90,33 @@ def test_the_example_for_web_servers_has_the_pages_policy(site):
     policy = re.search(r'Policy" content="([^"]*)"', (site / "index.html").read_text())[1]
     example = (ROOT / "publish/nginx.conf").read_text()
     assert f'"{policy}; frame-ancestors ' in example
+
+
+@pytest.fixture
+def file_page(browser, site) -> Page:
+    """The home page, opened from the disk."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto((site / "index.html").as_uri())
+    yield page
+    page.close()
+
+
+def test_opened_from_the_disk_the_links_lead_to_pages(file_page):
+    file_page.get_by_role("link", name="Read the story").click()
+    file_page.wait_for_url(re.compile("/story/index.html$"))
+    file_page.get_by_role("navigation").get_by_role("link", name="Trouble").first.click()
+    expect(file_page.get_by_role("heading", level=1)).to_contain_text("Trouble")
+
+
+def test_opened_from_the_disk_only_the_search_is_missing_and_says_so(file_page):
+    field = file_page.get_by_role("textbox", name="Search")
+    expect(field).to_be_disabled()
+    expect(field).to_have_attribute("placeholder", re.compile("it needs a web server"))
+    button = file_page.get_by_role("button", name="mkdir -p logs && sbatch hello.sbatch")
+    button.click()
+    expect(button).to_have_text("Copied")
+    file_page.get_by_role("button", name="Dark mode").click()
+    expect(file_page.locator("body")).to_have_attribute("data-md-color-scheme", "slate")
+    assert file_page.evaluate(
+        "document.fonts.ready.then(fonts => [...fonts].some(font => font.status === 'loaded'))"
+    )
