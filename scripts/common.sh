@@ -28,21 +28,26 @@ need_packages() {
         --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}" >/dev/null
 }
 
-# need_python EXTRA...: the virtual environment .venv with these extras of pyproject.toml.
+# need_python EXTRA...: the virtual environment .venv with these extras of pyproject.toml. What is
+# in locks/ is installed as it is there, and refused if its digest differs.
 # A stamp for each extra tells what is there, so that later runs need no network.
 need_python() {
-    local wanted missing=() extra
-    wanted=$(sha256sum pyproject.toml | cut -d' ' -f1)
+    local extra source wanted locked=() open=() stamps=()
     python3 -c 'import ensurepip' 2>/dev/null || need_packages python3 python3-venv
     [ -x .venv/bin/python ] || { say "Making the virtual environment .venv"; python3 -m venv .venv; }
     for extra in "$@"; do
-        [ "$(cat ".venv/installed-$extra" 2>/dev/null)" = "$wanted" ] || missing+=("$extra")
+        source=pyproject.toml
+        [ ! -f "locks/$extra.txt" ] || source=locks/$extra.txt
+        wanted=$(sha256sum "$source" | cut -d' ' -f1)
+        [ "$(cat ".venv/installed-$extra" 2>/dev/null)" != "$wanted" ] || continue
+        if [ "$source" = pyproject.toml ]; then open+=("$extra"); else locked+=(--requirement "$source"); fi
+        stamps+=("$extra $wanted")
     done
-    if [ ${#missing[@]} -gt 0 ]; then
-        say "Installing into .venv: ${missing[*]}"
-        local IFS=,
-        .venv/bin/python -m pip install --quiet --editable ".[${missing[*]}]"
-        for extra in "${missing[@]}"; do echo "$wanted" >".venv/installed-$extra"; done
+    if [ ${#stamps[@]} -gt 0 ]; then
+        say "Installing into .venv: ${stamps[*]%% *}"
+        [ ${#locked[@]} -eq 0 ] || .venv/bin/python -m pip install --quiet --require-hashes "${locked[@]}"
+        [ ${#open[@]} -eq 0 ] || (IFS=, && .venv/bin/python -m pip install --quiet --editable ".[${open[*]}]")
+        for extra in "${stamps[@]}"; do echo "${extra#* }" >".venv/installed-${extra%% *}"; done
     fi
     export PATH="$PWD/.venv/bin:$PATH"
 }
