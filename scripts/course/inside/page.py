@@ -245,7 +245,7 @@ def endings(most: int = 8) -> str:
     best = [max(paths([node]), key=lambda end: end[1]) for node in recorded["next"]]
     best.sort(key=lambda end: -end[1])
     items = [
-        Markup("<li>{}<strong>{}</strong></li>").format(recorded["prompt"], text.rstrip())
+        Markup("<li>{}<samp>{}</samp></li>").format(recorded["prompt"], text.rstrip())
         for text, _ in best[:most]
     ]
     return f'<ul class="endings">{"".join(items)}</ul>'
