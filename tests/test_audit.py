@@ -36,11 +36,12 @@ def found(site: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
     folder = tmp_path_factory.mktemp("wrong")
     plain = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width"><title>A page</title></head>'
+        '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
+        "<title>A page</title><style>@page {{ margin: 25mm }}</style></head>"
         "<body><main><h1>A page</h1>{}</main></body></html>"
     )
     wide = '<pre class="terminal__output">' + "x" * 300 + "</pre>"
-    high = '<div style="height:1500px;overflow:auto">' + "<p>A line</p>" * 60 + "</div>"
+    high = '<div style="height:1500px;display:inline-block">' + "<p>A line</p>" * 60 + "</div>"
     noise = hashlib.shake_256(b"noise").hexdigest(40_000)
     pages = {
         "": "",
@@ -71,7 +72,7 @@ def found(site: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
         ("/broken/", "HTML: .*“b”"),
         ("/dead/", "dead or doubled: ../nowhere/"),
         ("/exercises/wide/", "cut on paper, sheet 1: x"),
-        ("/exercises/high/", "cut on paper, sheet 1: line"),
+        ("/exercises/high/", "cut on paper, sheet 2: line"),
     ],
 )
 def test_the_audit_sees(found, page, says):

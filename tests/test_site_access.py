@@ -263,7 +263,8 @@ def test_with_the_systems_own_colors_nothing_is_lost(browser: Browser, site_url,
 # Text that its box cuts off, or that sticks out of the window.
 CUT = """() => [...document.querySelectorAll("body *")].filter(element => {
     if (!element.checkVisibility({visibilityProperty: true})) return false;
-    if (element.closest(".reader-only, .highlight, .md-search, .md-ellipsis")) return false;
+    const others = ".reader-only, .headerlink, .highlight, .md-search, .md-ellipsis";
+    if (element.closest(others)) return false;
     const text = [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim());
     const clipped = getComputedStyle(element).overflowX !== "visible"
         && element.scrollWidth > element.clientWidth + 1;

@@ -21,6 +21,9 @@ BEFORE = ("/", "/machines/")  # what a reader has read before, the first that is
 # A telephone's connection: what moves while a page loads does so where the parts come one by one.
 SLOW = {"offline": False, "latency": 150, "downloadThroughput": 200_000, "uploadThroughput": 90_000}
 
+# The theme leaves 25 mm at each edge of the paper; what is nearer, by more than 1 mm, is cut.
+MARGIN = 24 * 72 / 25.4
+
 SHIFTS = """() => new Promise(done => {
     let sum = 0;
     new PerformanceObserver(list => {
@@ -149,7 +152,7 @@ def print_page(page: Page) -> tuple[int, list[str]]:
             left, top, right, bottom = (
                 float(word.get(edge)) for edge in ("xMin", "yMin", "xMax", "yMax")
             )
-            if left < 0 or top < 0 or right > width or bottom > height:
+            if left < MARGIN or top < MARGIN or right > width - MARGIN or bottom > height - MARGIN:
                 cut.append(f"sheet {number}: {word.text}")
     printed = "".join(text.split())
     rows = [row for line in lines for row in line.splitlines()]

@@ -42,7 +42,7 @@ class _Handler(SimpleHTTPRequestHandler):
         found = path.is_file()
         if not found:
             path = Path(self.directory) / "404.html"
-        body = path.read_bytes()
+        body = path.read_bytes() if path.is_file() else b""
         self.send_response(200 if found else 404)
         self.send_header("Content-Type", self.guess_type(str(path)))
         self.send_header("Cache-Control", "max-age=600")
