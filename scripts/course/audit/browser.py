@@ -72,7 +72,7 @@ def look_at_all(site: Path, pages: dict[str, bool]) -> dict[str, Seen]:
         for page, prints in pages.items():
             other = next(address for address in BEFORE if address != page)
             if page in BEFORE or not seen:
-                reader = browser.new_context().new_page()  # who has read another page before
+                reader = _reader(browser)
                 reader.goto(server.address + other)
                 reader.evaluate("document.fonts.ready")
             seen[page] = look(browser, server, reader, page, prints)
@@ -99,6 +99,11 @@ def look(browser: Browser, server: Server, reader: Page, address: str, prints: b
     if prints:
         seen.sheets, seen.cut = print_page(reader)
     return seen
+
+
+def _reader(browser: Browser) -> Page:
+    """Somebody who reads on. Without motion: axe has to see colors that do not change."""
+    return browser.new_context(reduced_motion="reduce").new_page()
 
 
 def _meet(browser: Browser, server: Server, address: str, seen: Seen) -> None:
