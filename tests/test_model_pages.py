@@ -388,6 +388,8 @@ def test_top_k_leaves_only_the_likeliest(page):
 
 def test_the_story_goes_on_to_an_end_and_says_what_happened(page, recorded):
     page.goto("/model/temperature/")
+    page.locator("#tree-lab").scroll_into_view_if_needed()
+    expect(page.get_by_role("button", name="Take the likeliest")).to_be_enabled()
     for _ in range(40):
         if page.get_by_role("button", name="Take the likeliest").is_disabled():
             break

@@ -219,11 +219,16 @@ async function writeWith(model, length) {
   const start = performance.now();
   let slice = start;
   let scores;
+  const pause = async () => {
+    if (performance.now() - slice <= SLICE) return;
+    await breathe();
+    slice = performance.now();
+  };
   model.forget();
   let text = begin.map((number) => model.characters[number]).join("");
   for (const number of begin) {
     scores = model.next(number);
-    if (performance.now() - slice > SLICE) { await breathe(); slice = performance.now(); }
+    await pause();
   }
   output.textContent = text;
   writeStatus.textContent = "It writes …";
@@ -232,6 +237,10 @@ async function writeWith(model, length) {
     const number = draw(probabilities(scores, { t: state.t, topK: state.top_k }), random);
     text += model.characters[number];
     written++;
+    for (const earlier of model.makeRoom()) {
+      model.next(earlier);
+      await pause();
+    }
     scores = model.next(number);
     if (performance.now() - slice > SLICE) {
       if (!calm.matches) output.textContent = text;

@@ -91,15 +91,19 @@ export class TinyGPT {
     return [...new Set(text)].filter((character) => !this.characters.includes(character));
   }
 
+  // Where the context is full, forgets all and returns the second half of it, to be read again.
+  makeRoom() {
+    if (this.read.length < this.blockSize) return [];
+    const kept = this.read.slice(-this.blockSize / 2);
+    this.forget();
+    return kept;
+  }
+
   // Reads one more character and returns the scores of all that may come next.
   // shares, if given, gets what every head in every layer looks at: [layer][head][place].
   // Where its context is full, it goes on with the second half of it.
   next(character, shares = null) {
-    if (this.read.length === this.blockSize) {
-      const kept = this.read.slice(-this.blockSize / 2);
-      this.forget();
-      for (const earlier of kept) this.next(earlier);
-    }
+    for (const earlier of this.makeRoom()) this.next(earlier);
     const { matrices, head } = this;
     const vector = (name, number) => matrices[name].subarray(number * head.n_embd, (number + 1) * head.n_embd);
     let x = vector("here", character);
