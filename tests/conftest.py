@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from xdist.scheduler import LoadScopeScheduling
 
 from course.cluster import Cluster
 from course.scenes import ROOT
@@ -32,18 +33,33 @@ CHROMIUM_FLAGS = [
 ]
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For running side by side: a file's tests stay together, and so do all files with a cluster.
+# These use the practice cluster, so they stay together: one is enough for all of them.
+CLUSTER_FILES = {
+    "tests/test_cluster.py",
+    "tests/test_copy_through.py",
+    "tests/test_pages_sessions.py",
+    "tests/test_rehearse.py",
+    "tests/test_semester.py",
+}
 
-    Those come first: they take the longest, and mostly wait.
-    """
+
+class FileScheduling(LoadScopeScheduling):
+    """For two at a time: the tests of a file stay together, and so do those with a cluster."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "cluster" if file in CLUSTER_FILES else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FileScheduling:
+    return FileScheduling(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     fixtures = {"cluster", "idle_cluster"}
-    with_cluster = {item.path for item in items if fixtures & set(item.fixturenames)}
-    for item in items:
-        group = "cluster" if item.path in with_cluster else item.path.stem
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: item.path not in with_cluster)
+    files = {item.nodeid.partition("::")[0] for item in items if fixtures & set(item.fixturenames)}
+    if files - CLUSTER_FILES:
+        raise pytest.UsageError(f"Add to CLUSTER_FILES in conftest.py: {files - CLUSTER_FILES}")
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ FIRST = [
     r"/data/horse",
     r"Qwen[\w/.-]*",
 ]
+# Qwen2.5 is one of the tokenizers that one can try there, whichever model the course takes.
+ABOUT_TOKENIZERS = ("model/tokens/", "assets/model/")
 COMMENT = re.compile(r'<span class="c1">#(?!SBATCH)[^<]*</span>')
 LEFT = re.compile(rf"(?<![\w-])({'|'.join(FIRST)})(?![\w-])", re.IGNORECASE)
 
@@ -65,7 +67,7 @@ def test_nothing_of_the_first_course_is_left_on_any_page(other):
     left = {
         name: sorted({match[0] for match in LEFT.finditer(html.unescape(COMMENT.sub("", text)))})
         for name, text in texts.items()
-        if name not in ABOUT_ZIH
+        if name not in ABOUT_ZIH and not name.startswith(ABOUT_TOKENIZERS)
     }
     assert {name: found for name, found in left.items() if found} == {}
     story = html.unescape(re.sub(r"<[^>]+>", "", texts["story/index.html"]))
