@@ -28,7 +28,9 @@ def budget(page: str) -> Budget:
     if page == "/exercises/4-tinygpt/":
         return Budget(60, 15)  # with the whole text of the two programs that one reads there
     if page == "/trouble/":
-        return Budget(60, 21)  # all messages on one page, to be searched without a server
+        return Budget(60, 23)  # all messages on one page, to be searched without a server
+    if page == "/teach/":
+        return Budget(60, 14)  # with a list of all addresses, to copy
     if page.startswith("/model/"):
         return Budget(180, 140)  # each has its own program and data, before it is touched
     return Budget(60, 12)

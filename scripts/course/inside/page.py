@@ -67,7 +67,8 @@ def bar(share: float) -> Markup:
 def table(caption: str, head: list[Any], rows: list[list[Any]], kind: str) -> str:
     """An HTML table; the first cell of each row is its head."""
     lines = [f'<table class="model {kind}"><caption>{caption}</caption>', "<thead><tr>"]
-    lines += [f'<th scope="col">{escape(cell)}</th>' for cell in head]
+    # A column of bars has no head.
+    lines += [f'<th scope="col">{escape(cell)}</th>' if cell else "<td></td>" for cell in head]
     lines.append("</tr></thead><tbody>")
     for first, *others in rows:
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in others)
