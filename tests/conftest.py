@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from xdist.scheduler import LoadScopeScheduling
 
 from course.cluster import Cluster
@@ -20,6 +20,9 @@ from course.scenes import ROOT
 
 # Tests press Ctrl+C. Started in the background, pytest would ignore it, and all that it starts too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Two tests share two cores: the page may take its time.
+expect.set_options(timeout=30_000)
 
 CHROMIUM_FLAGS = [
     "--disable-gpu",

@@ -163,7 +163,7 @@ def test_too_little_memory_names_the_option_to_lower(tmp_path):
         resource.setrlimit(resource.RLIMIT_AS, (2 * 2**30, 2 * 2**30))
 
     options = [f"--data={short_text(tmp_path)}", f"--out={tmp_path / 'run'}", "--batch-size=1600"]
-    more = ["--block-size=16", "--n-embd=512", "--n-layer=1", "--steps=2"]
+    more = ["--block-size=16", "--n-embd=2048", "--n-layer=1", "--steps=2"]
     result = run("train.py", *options, *more, preexec_fn=little_memory)
     assert "Lower --batch-size (now 1600)" in result.stderr
     assert is_one_sentence(result.stderr)
