@@ -52,7 +52,7 @@ CPU = Case(
     "--n_embd=128 --dropout=0.0 --max_iters=2600 --lr_decay_iters=2600",
     reference_batch=12,
     every=50,
-    ours="--block-size=64 --batch-size=16 --steps=150 --lr=0.06 --eval-every=5",
+    ours="--block-size=64 --batch-size=16 --steps=170 --lr=0.06 --eval-every=5",
     our_batch=16,
 )
 GPU = Case(
