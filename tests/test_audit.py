@@ -14,7 +14,7 @@ from playwright.sync_api import Page
 
 from course.audit.rows import audit
 from course.scenes import ROOT
-from course.styles import OWN
+from course.styles import joined
 
 THEME = Path(material.__file__).parent / "templates"
 # The theme's templates that overrides/ replaces, as they were when it was written.
@@ -85,12 +85,6 @@ def test_the_audit_has_nothing_to_say_of_a_page_without_fault(found):
     assert found["/machines/"] == ""
 
 
-def joined_styles(site: Path) -> str:
-    """All styles, before any is left out."""
-    theme = [next(site.glob(f"assets/stylesheets/{name}.*.css")) for name in ("main", "palette")]
-    return "\n".join(path.read_text(encoding="utf-8") for path in [*theme, OWN])
-
-
 def picture(page: Page, address: str, search: bool) -> bytes:
     page.goto(address)
     page.evaluate("document.fonts.ready")
@@ -117,7 +111,7 @@ def test_the_styles_that_are_left_out_change_nothing(browser, site, site_url, wi
         reduced_motion="reduce",
     )
     purged, whole = context.new_page(), context.new_page()
-    styles = joined_styles(site)
+    styles = joined(site)
     whole.route("**/site.css", lambda route: route.fulfill(body=styles, content_type="text/css"))
     looks = [("/exercises/1-hello/", False), ("/trouble/", False), ("/teach/", False)]
     if width == 1280:

@@ -41,11 +41,16 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 def on_post_build(config: MkDocsConfig) -> None:
     """Called by MkDocs when the site is written."""
     site = Path(config.site_dir)
-    theme = [next(site.glob(f"assets/stylesheets/{name}.*.css")) for name in ("main", "palette")]
-    css = "\n".join(path.read_text(encoding="utf-8") for path in [*theme, OWN])
+    css = joined(site)
     if not _serving:
         css = purge(css, used_names(site))
     (site / STYLES).write_text(css, encoding="utf-8")
+
+
+def joined(site: Path) -> str:
+    """All styles, the theme's and ours, before any is left out."""
+    theme = [next(site.glob(f"assets/stylesheets/{name}.*.css")) for name in ("main", "palette")]
+    return "\n".join(path.read_text(encoding="utf-8") for path in [*theme, OWN])
 
 
 # --- What is used ------------------------------------------------------------------------------
