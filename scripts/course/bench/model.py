@@ -7,16 +7,14 @@ many characters per second the tiny GPT writes when the CPU is slowed four times
 time for which the page did not answer meanwhile. It builds the site and serves it itself.
 """
 
-import functools
-import os
 import statistics
 import subprocess
 import sys
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from course.audit.browser import launch
+from course.audit.server import serving
 from course.inside import ROOT
 
 KEYS = 20
@@ -44,11 +42,6 @@ WATCH = """() => {
     };
     look();
 }"""
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 def answer_times(page: Page, text: str) -> list[float]:
@@ -85,24 +78,19 @@ def main(argv: list[str]) -> int:
         print("Usage: scripts/bench model", file=sys.stderr)
         return 2
     subprocess.run([ROOT / "scripts/build"], check=True, stdout=subprocess.DEVNULL)
-    handler = functools.partial(Quiet, directory=ROOT / "site")
-    flags = ["--disable-gpu"] + (["--no-sandbox"] if os.geteuid() == 0 else [])
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, sync_playwright() as playwright:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}"
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=flags)
+    with serving(ROOT / "site") as server, sync_playwright() as playwright:
+        browser = launch(playwright)
         page = browser.new_page()
-        page.goto(f"{url}/model/tokens/")
+        page.goto(f"{server.address}/model/tokens/")
         for name, text in TEXTS.items():
             times = answer_times(page, text)
             print(
                 f"{name}: a key is answered in {statistics.median(times):.0f} ms "
                 f"(median of {KEYS}, longest {max(times):.0f} ms)"
             )
-        said, longest = writing(browser, url)
+        said, longest = writing(browser, server.address)
         print(f"CPU slowed {SLOWED} times: {said} The page's longest pause: {longest:.0f} ms")
         browser.close()
-        server.shutdown()
     return 0
 
 
