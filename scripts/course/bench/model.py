@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from course.audit.browser import launch
 from course.audit.server import serving
@@ -47,7 +47,7 @@ WATCH = """() => {
 def answer_times(page: Page, text: str) -> list[float]:
     """Milliseconds from a key to the page's answer, for several keys."""
     page.fill("#text", text)
-    page.wait_for_function("document.querySelector('[role=status]').textContent.includes('token')")
+    expect(page.get_by_role("status")).to_contain_text("token")
     page.evaluate("document.getElementById('text').setSelectionRange(50_000, 50_000)")
     times = []
     for _ in range(KEYS):
@@ -65,10 +65,7 @@ def writing(browser: Browser, url: str) -> tuple[str, float]:
     session.send("Emulation.setCPUThrottlingRate", {"rate": SLOWED})
     page.evaluate(WATCH)
     page.click("#write")
-    page.wait_for_function(
-        "document.getElementById('write-status').textContent.includes('in a second')",
-        timeout=120_000,
-    )
+    expect(page.locator("#write-status")).to_contain_text("in a second", timeout=120_000)
     return page.inner_text("#write-status"), page.evaluate("longest")
 
 
