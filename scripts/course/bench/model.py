@@ -47,7 +47,7 @@ WATCH = """() => {
 def answer_times(page: Page, text: str) -> list[float]:
     """Milliseconds from a key to the page's answer, for several keys."""
     page.fill("#text", text)
-    expect(page.get_by_role("status")).to_contain_text("token")
+    expect(page.locator(".lab__status")).to_contain_text("token", timeout=30_000)
     page.evaluate("document.getElementById('text').setSelectionRange(50_000, 50_000)")
     times = []
     for _ in range(KEYS):
