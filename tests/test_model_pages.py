@@ -138,7 +138,7 @@ def test_half_a_sign_typed_by_the_reader_is_bearable(page):
         "field => { field.value = 'a\\ud83e b'; field.dispatchEvent(new InputEvent('input')); }"
     )
     expect(page.locator(".lab__status")).to_contain_text("tokens")
-    page.wait_for_function("location.search !== ''")
+    page.wait_for_url("**/tokens/?*")
     page.reload()
     expect(page.locator(".lab__status")).to_contain_text("tokens")
 
