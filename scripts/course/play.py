@@ -261,6 +261,9 @@ class SceneRehearsal:
         wanted = (state, str(exit_code)) if exit_code is not None else (state,)
         fields = "State,ExitCode" if exit_code is not None else "State"
         ask = f"sacct -j {job} --allocations --noheader --parsable2 --format={fields}"
+        if state in ("PENDING", "RUNNING"):  # the database learns it some seconds later
+            queue = f"squeue --jobs={job} --states=all --noheader --format=%T"
+            ask = f"{{ {queue} 2>/dev/null | grep .; }} || {ask}"
         if state == "RUNNING":  # Slurm says so a moment before the log is there
             log = f"scontrol show job {job} | sed -n 's/^ *StdOut=//p'"
             settled = f'for file in $({log}); do [ -e "$file" ] || exit 1; done'

@@ -232,7 +232,7 @@ def _practice_values(pip: dict[str, dict[str, str]]) -> dict[str, str]:
         "MODEL": model["model"],
         "MODEL_REVISION": model["revision"],
         # As small as it gets, and longer than the two minutes after which scene 4 wants it to end.
-        "TRAIN_OPTIONS": "--n-layer=1 --batch-size=4 --block-size=32 --steps=100000",
+        "TRAIN_OPTIONS": "--n-layer=1 --n-embd=64 --batch-size=4 --block-size=32 --steps=100000",
     }
 
 
