@@ -178,7 +178,7 @@ get("tree-start").addEventListener("click", () => go([]));
 // ---- Shakespeare ---------------------------------------------------------------------------------
 
 const AT_A_TIME = 500; // characters that one click writes
-const SLICE = 12; // milliseconds of computing, then the browser may answer the reader
+const SLICE = 25; // milliseconds of computing, then the browser may answer the reader
 
 const field = get("text");
 const output = get("written");
