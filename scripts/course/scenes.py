@@ -452,14 +452,16 @@ class _Loader:
     def load(self, kind: type[_File]) -> _File:
         text = self.path.read_text(encoding="utf-8")
         try:
-            node = yaml.compose(text, Loader=yaml.SafeLoader)
-            data = yaml.safe_load(text)
+            # The one in C reads ten times faster than safe_load().
+            node = yaml.compose(text, Loader=yaml.CSafeLoader)
+            data = yaml.load(text, Loader=yaml.CSafeLoader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            if anchor := re.match("found duplicate anchor '(.*)'", error.context or ""):
+            if "duplicate anchor" in (error.context or ""):
+                anchor = text.splitlines()[mark.line][mark.column + 1 :].split()[0]
                 raise self.error(
                     mark.line + 1,
-                    f"'&{anchor[1]}' stands twice. Write '*{anchor[1]}' to repeat what it names, "
+                    f"'&{anchor}' stands twice. Write '*{anchor}' to repeat what it names, "
                     "or choose another name.",
                 ) from None
             raise self.error(mark.line + 1, f"This is not YAML: {error.problem}.") from None
