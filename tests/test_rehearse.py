@@ -90,6 +90,19 @@ LIES = {
         ),
         "3/line-deleted",
     ),
+    "a command comes after python": (
+        LAB / "04_tinygpt/train.sbatch",
+        (
+            'exec python -u train.py $TRAIN_OPTIONS "$@"',
+            'python -u train.py $TRAIN_OPTIONS "$@"\n:',
+        ),
+        "4/six-heads",
+    ),
+    "the sweep has a task less": (
+        LAB / "05_sweep/sweep.sbatch",
+        ("#SBATCH --array=0-3", "#SBATCH --array=0-2"),
+        "5/source-first",
+    ),
 }
 # Trainings are played to find these, for minutes.
 LONG_LIES = {
@@ -97,19 +110,6 @@ LONG_LIES = {
         LAB / "04_tinygpt/train.sbatch",
         ("#SBATCH --signal=B:TERM@60\n", ""),
         "4/wider",
-    ),
-    "a command comes after python": (
-        LAB / "04_tinygpt/train.sbatch",
-        (
-            'exec python -u train.py $TRAIN_OPTIONS "$@"',
-            'python -u train.py $TRAIN_OPTIONS "$@"\n:',
-        ),
-        "4/wider",
-    ),
-    "the sweep has a task less": (
-        LAB / "05_sweep/sweep.sbatch",
-        ("#SBATCH --array=0-3", "#SBATCH --array=0-2"),
-        "5/source-first",
     ),
 }
 

@@ -43,7 +43,8 @@ class _Pattern:
             if part.name in self.captured:
                 return f"(?P=number_{part.name})"
             if not part.first:
-                return re.escape(self.numbers[part.name])
+                # Unknown where a line is looked at alone, because the one before it differs.
+                return re.escape(self.numbers[part.name]) if part.name in self.numbers else r"\d+"
             self.captured.add(part.name)
             return rf"(?P<number_{part.name}>\d+)"
         assert isinstance(part, Direction)
