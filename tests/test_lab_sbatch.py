@@ -1,4 +1,4 @@
-"""Every job script of the lab: what Slurm reads in it, what shellcheck says, and how Slurm runs it."""
+"""Every job script of the lab: what Slurm reads in it, what shellcheck says, how Slurm runs it."""
 
 import json
 import re
@@ -166,8 +166,9 @@ def jobs(student: Student) -> dict[str, Job]:
         student.write(program, STAND_IN)
     numbers = {}
     for script in SCRIPTS:
-        # The sweep needs these numbers, the others pass them on or leave them alone.
-        sbatch = f"sbatch --parsable --export=NONE {script.name} 0.1 0.2 0.3 0.4"
+        # Of the sweep, one job is enough. It needs a number; the others leave it alone.
+        array = "--array=0" if script.name == "sweep.sbatch" else ""
+        sbatch = f"sbatch --parsable --export=NONE {array} {script.name} 0.1"
         numbers[script.name] = student.run(f"cd {script.parent.name}; mkdir -p logs; {sbatch}")[:-1]
 
     def seen(job: str) -> str:
@@ -176,12 +177,14 @@ def jobs(student: Student) -> dict[str, Job]:
     def log(job: str) -> str:
         return student.run(f"cat */logs/*-{job}[._]* 2>/dev/null || true")
 
-    # The last job of an array has the array's number.
-    wait_until(lambda: all(seen(job) or job not in student.queue() for job in numbers.values()))
+    def in_queue(job: str) -> bool:
+        return job in student.queue()
+
+    wait_until(lambda: all(seen(job) or not in_queue(job) for job in numbers.values()))
     running = {job: log(job) for job in numbers.values()}
     # Those that have failed already are unknown to scancel.
     student.run(f"scancel --batch --signal=TERM {' '.join(numbers.values())} || true")
-    wait_until(lambda: not student.queue())
+    wait_until(lambda: not any(map(in_queue, numbers.values())))
     return {
         name: Job(json.loads(seen(job) or "{}"), running[job], log(job))
         for name, job in numbers.items()

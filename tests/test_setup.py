@@ -339,6 +339,13 @@ def test_job_activates_with_an_empty_environment_and_in_silence(machine: Machine
     assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
 
 
+def test_job_activates_where_there_is_no_module_command(machine: Machine) -> None:
+    machine.set_values(MODULES="release/25.06 Python/3.13.1")
+    script = f"{machine.command('activate.sh')} || exit 1\npython -c 'import small'"
+    done = machine.run(f"! type module 2>/dev/null || exit 2\n{script}")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_job_without_environment_says_so_and_fails(fresh: Machine) -> None:
     done = fresh.run(f"{fresh.command('activate.sh')} || exit 1; echo never")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
