@@ -95,6 +95,20 @@ def shown_commands(take) -> list[tuple[str, str]]:
     ]
 
 
+def test_no_command_leaves_the_number_of_cpus_to_srun():
+    """Typed in a job, srun takes it over from sbatch before Slurm 22.05 only."""
+    commands = [
+        command
+        for file in [*load_scenes(), *PAGES]
+        for take in file.takes
+        for command in shown_commands(take)
+        if take.works and "srun " in command[1]
+    ]
+    assert len(commands) >= 4
+    for place, command in commands:
+        assert (place, "--cpus-per-task=" in command) == ("", True), command
+
+
 class Code(HTMLParser):
     """The code in a page's sentences: not in terminals, listings, takes, messages."""
 
