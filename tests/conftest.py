@@ -40,6 +40,7 @@ CHROMIUM_FLAGS = [
 CLUSTER_FILES = {
     "tests/test_cluster.py",
     "tests/test_copy_through.py",
+    "tests/test_lab_sbatch.py",
     "tests/test_pages_sessions.py",
     "tests/test_rehearse.py",
     "tests/test_semester.py",

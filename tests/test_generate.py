@@ -127,6 +127,17 @@ def download(lab: Path, home: Path, hub: WatchedHub) -> subprocess.CompletedProc
     return run(lab, home, "--download-only", HF_ENDPOINT=hub.address)
 
 
+def start_download(lab: Path, home: Path, hub: WatchedHub) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        ["python", "generate.py", "--download-only"],
+        cwd=lab,
+        env=environment(home, HF_ENDPOINT=hub.address),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 @pytest.fixture(scope="module")
 def whole(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An HF_HOME with the whole model, as the program has downloaded it."""
@@ -219,14 +230,7 @@ def test_without_a_network_the_download_stops_and_goes_on_when_started_again(lab
 def test_a_download_that_is_stopped_goes_on_when_started_again(lab, hub, tmp_path, signal_number):
     hub.breaks = 1
     hub.go_on.clear()
-    process = subprocess.Popen(
-        ["python", "generate.py", "--download-only"],
-        cwd=lab,
-        env=environment(tmp_path, HF_ENDPOINT=hub.address),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start_download(lab, tmp_path, hub)
     assert hub.broke_off.wait(60)
     process.send_signal(signal_number)
     time.sleep(0.1)
@@ -238,6 +242,23 @@ def test_a_download_that_is_stopped_goes_on_when_started_again(lab, hub, tmp_pat
         assert "Traceback" not in errors
     assert_not_downloaded(run(lab, tmp_path, HF_HUB_OFFLINE="1"))
     assert download(lab, tmp_path, hub).returncode == 0
+    assert sizes(snapshot(tmp_path)) == wanted_sizes()
+
+
+def test_of_two_downloads_at_the_same_time_one_waits_for_the_other(lab, hub, tmp_path):
+    hub.breaks = 1
+    hub.go_on.clear()
+    first = start_download(lab, tmp_path, hub)
+    assert hub.broke_off.wait(60)
+    second = start_download(lab, tmp_path, hub)
+    while hub.requests.count(f"HEAD {WEIGHTS}") < 2:  # it knows by now what is missing
+        assert second.poll() is None
+        time.sleep(0.1)
+    hub.go_on.set()
+    for process in (first, second):
+        assert process.communicate(timeout=60)[0].endswith("Now submit the GPU job.\n")
+        assert process.returncode == 0
+    assert hub.requests.count(f"GET {WEIGHTS}") == 1
     assert sizes(snapshot(tmp_path)) == wanted_sizes()
 
 

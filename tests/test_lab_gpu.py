@@ -17,6 +17,7 @@ CUDA available        : False
 No GPU found. Did you ask for one with --gres=gpu:1 ?
 """
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="not run: no GPU")
+needs_no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="not run: there is a GPU")
 needs_cpu_build = pytest.mark.skipif(
     torch.version.cuda is not None, reason="not run: this PyTorch is not the CPU build"
 )
@@ -43,15 +44,28 @@ def lab(tmp_path):
     return Path(shutil.copytree(LAB, tmp_path / "03_gpu"))
 
 
-def test_without_a_gpu_it_prints_the_two_lines_of_the_story():
-    # An empty CUDA_VISIBLE_DEVICES hides the GPUs of a machine that has some.
-    result = run(sys.executable, "check_gpu.py", CUDA_VISIBLE_DEVICES="")
-    assert (result.returncode, result.stdout) == (0, NO_GPU_LINES)
+# Empty, or what is no GPU's number, hides the GPUs of a machine that has some. Slurm before 21.08
+# wrote NoDevFiles where a job had not asked for one.
+@pytest.mark.parametrize(
+    "visible",
+    [
+        "",
+        "NoDevFiles",
+        pytest.param(None, marks=needs_no_gpu, id="unset"),
+        pytest.param("1", marks=needs_no_gpu),
+    ],
+)
+def test_without_a_gpu_it_prints_the_two_lines_of_the_story(visible):
+    variables = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    result = run(sys.executable, "check_gpu.py", **variables)
+    assert (result.returncode, result.stdout, result.stderr) == (0, NO_GPU_LINES, "")
 
 
 @needs_cpu_build
-def test_where_slurm_allocated_a_gpu_it_says_that_pytorch_is_built_without_cuda():
-    result = run(sys.executable, "check_gpu.py", SLURM_JOB_ID="1234575", SLURM_JOB_GPUS="0")
+@pytest.mark.parametrize("gpu", ["0", "1"])  # the first or another one of the machine
+def test_where_slurm_allocated_a_gpu_it_says_that_pytorch_is_built_without_cuda(gpu):
+    job = {"SLURM_JOB_ID": "1234575", "SLURM_JOB_GPUS": gpu, "CUDA_VISIBLE_DEVICES": gpu}
+    result = run(sys.executable, "check_gpu.py", **job)
     assert result.returncode == 0
     third_line = result.stdout.removeprefix(NO_GPU_LINES)
     assert third_line.startswith(

@@ -1,5 +1,6 @@
 """The page on the machines: where its facts come from, and that the lab keeps within the limits."""
 
+import html
 import re
 import shlex
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from course.machines import load_facts
 from course.scenes import LAB, load_pages, load_scenes
+from course.values import COURSE_ENV, load_values
 
 SCRIPTS = sorted(LAB.rglob("*.sbatch"))
 LIMITS = {name: fact.value for name, fact in load_facts()["limits"].items()}
@@ -94,3 +96,22 @@ def test_a_fact_without_a_source_or_a_month_is_refused(fact, tmp_path):
     )
     with pytest.raises(ValueError, match="alpha, nodes: a fact is"):
         load_facts(file)
+
+
+# A login node as ZIH or a prompt names it, and what stands behind the @ of a prompt.
+HOST = re.compile(
+    r"\blogin\d?\.[\w.-]*\w|\b[\w-]+(?:\.[\w-]+)*\.hpc\.tu-dresden\.de|(?<=@)[\w.]+(?=\$)"
+)
+OTHERS = {"compendium.hpc.tu-dresden.de", "local"}  # the documentation, the reader's own machine
+
+
+def test_no_page_but_that_of_the_machines_names_a_host_of_another_cluster(site):
+    values = load_values(LAB / COURSE_ENV)
+    ours = {values["LOGIN_HOST"], values["SSH_HOST"], values["CLUSTER"], *OTHERS}
+    found = {}
+    for path in site.rglob("index.html"):
+        text = html.unescape(re.sub(r"<(?!button)[^>]+>", "", path.read_text(encoding="utf-8")))
+        found[path.relative_to(site).as_posix()] = set(HOST.findall(text))
+    assert found.pop("machines/index.html") - ours  # here they belong
+    assert {page: hosts - ours for page, hosts in found.items() if hosts - ours} == {}
+    assert values["LOGIN_HOST"] in found["exercises/1-hello/index.html"]

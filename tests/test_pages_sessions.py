@@ -19,9 +19,12 @@ PAGES = load_pages()
 PASTED = yaml.safe_load(Path(__file__).with_name("pasted_messages.yaml").read_text())
 PLAYED = [(page, take) for page in PAGES for take in page.takes if not take.not_played]
 NOT_PLAYED = [(page, take) for page in PAGES for take in page.takes if take.not_played]
-# These take a minute or so; the others are played by scripts/test soak. Whether each one was played
-# since it was changed is looked at in every run.
+# These take a minute or so; the others are played by scripts/test soak, but for sessions that hold
+# a known trouble. Whether each one was played since it was changed is looked at in every run.
 QUICK = ("1-hello", "submitting")
+KNOWN = yaml.safe_load(Path(__file__).with_name("known_troubles.yaml").read_text())
+LONG = {page.name for page in PAGES} - set(QUICK)
+HOLDING = [name for trouble in KNOWN for name in trouble.get("sessions", [])]
 
 
 @pytest.mark.parametrize(
@@ -39,6 +42,13 @@ def test_every_session_is_played_as_told(page, cluster, tmp_path):
     ids = [take.id for take in page.takes]
     pasted = [message["pasted"] for message in PASTED if message["entry"] in ids]
     assert [text for text in pasted if without_numbers(text) not in seen] == []
+
+
+@pytest.mark.parametrize("name", [name for name in HOLDING if name.split("/")[0] in LONG])
+def test_a_session_that_holds_a_known_trouble_is_played_as_told(name, cluster, tmp_path):
+    takes = chosen(PAGES, [name])
+    _, failures = rehearse(Practice(cluster), takes, recordings=tmp_path)
+    assert not failures, "\n\n".join(failures)
 
 
 def without_numbers(*texts: str) -> str:
@@ -93,6 +103,20 @@ def shown_commands(take) -> list[tuple[str, str]]:
         for line in terminal.lines
         if line.kind == "command" and not line.hidden
     ]
+
+
+def test_no_command_leaves_the_number_of_cpus_to_srun():
+    """Typed in a job, srun takes it over from sbatch before Slurm 22.05 only."""
+    commands = [
+        command
+        for file in [*load_scenes(), *PAGES]
+        for take in file.takes
+        for command in shown_commands(take)
+        if take.works and "srun " in command[1]
+    ]
+    assert len(commands) >= 4
+    for place, command in commands:
+        assert (place, "--cpus-per-task=" in command) == ("", True), command
 
 
 class Code(HTMLParser):

@@ -4,13 +4,16 @@ Every sourcing goes through `Machine.source`, which also sees that the shell liv
 options, folder, traps, aliases and functions are as before.
 """
 
+import functools
 import os
 import random
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -94,6 +97,31 @@ def test_every_cache_is_in_the_workspace(machine: Machine) -> None:
     assert f"\nHF_HOME={machine.workspace}/.cache/huggingface\n" in done.stdout
     assert f"\n{machine.workspace}/.cache/pip\n" in done.stdout
     assert "\nPROMPT=> \n" in done.stdout
+
+
+class WheelsHandler(SimpleHTTPRequestHandler):
+    """Serves packages as PyPI does: pip may keep them."""
+
+    def end_headers(self) -> None:
+        self.send_header("Cache-Control", "max-age=600")
+        super().end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_what_pip_downloads_is_kept_in_the_workspace(fresh: Machine) -> None:
+    home = fresh.files_in_home()
+    handler = functools.partial(WheelsHandler, directory=fresh.wheels)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        index = f"--no-index\n--find-links=http://127.0.0.1:{server.server_port}/"
+        fresh.require("torch==2.13.0", "small==1.0", options=index)
+        fresh.env["PIP_TRUSTED_HOST"] = "127.0.0.1"
+        assert_ready(fresh, fresh.source())
+        server.shutdown()
+    assert any(path.is_file() for path in (fresh.workspace / ".cache/pip").rglob("*"))
+    assert fresh.files_in_home() == home
 
 
 def test_changed_requirements_are_installed(machine: Machine) -> None:
@@ -199,6 +227,11 @@ def test_modules_are_loaded_once(machine: Machine, shell: str) -> None:
     assert loaded == "release/25.06:Python/3.13.1"
     assert path.startswith(f"{machine.workspace}/venv/bin:/software/Python/3.13.1/bin:")
     assert machine.source(shell, before=MODULE_FUNCTION).returncode == 0
+
+
+@both_shells
+def test_modules_are_loaded_under_set_u(machine: Machine, shell: str) -> None:
+    assert_ready(machine, machine.source(shell, before=f"{MODULE_FUNCTION}\nset -u"))
 
 
 @both_shells
@@ -337,6 +370,13 @@ def test_job_activates_with_an_empty_environment_and_in_silence(machine: Machine
         f"PATH={machine.bin}; set -eu\n{job}", env={}, cwd=machine.lab / "04_tinygpt"
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
+
+
+def test_job_activates_where_there_is_no_module_command(machine: Machine) -> None:
+    machine.set_values(MODULES="release/25.06 Python/3.13.1")
+    script = f"{machine.command('activate.sh')} || exit 1\npython -c 'import small'"
+    done = machine.run(f"! type module 2>/dev/null || exit 2\n{script}")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_job_without_environment_says_so_and_fails(fresh: Machine) -> None:

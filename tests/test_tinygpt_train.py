@@ -175,13 +175,18 @@ def test_when_nothing_more_can_be_written_the_last_checkpoint_stays(tmp_path):
     def small_files():
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
-    assert train(tmp_path, "--steps=20", "--eval-every=10").returncode == 0
+    options = [*TINY, f"--data={short_text(tmp_path)}", f"--out={tmp_path / 'run'}"]
+    options += ["--steps=1000000", "--eval-every=10"]
+    first = start("train.py", *options)
+    while not first.stdout.readline().startswith("step "):
+        assert first.poll() is None
+    first.send_signal(signal.SIGTERM)
+    first.communicate(timeout=60)
     checkpoint = tmp_path / "run/checkpoint.pt"
     good = checkpoint.read_bytes()
     assert len(good) > 20_000
-    options = [*TINY, f"--data={tmp_path / 'short.txt'}", f"--out={tmp_path / 'run'}"]
-    result = run("train.py", *options, "--steps=20", preexec_fn=small_files)
-    assert "Could not save" in result.stderr and "File too large" in result.stderr
+    result = run("train.py", *options, preexec_fn=small_files)
+    assert f"Could not save {checkpoint}: File too large" in result.stderr
     assert is_one_sentence(result.stderr)
     assert result.returncode == 1
     assert checkpoint.read_bytes() == good

@@ -213,8 +213,9 @@ def define_env(env) -> None:
     except (SceneError, ValuesError) as error:
         raise PluginError(str(error)) from None
     env.scenes = scenes
+    typed_values = {"LOGIN": DEFAULT_LOGIN, **values}
     # In sentences the cluster has its name, Alpha, and not its machines' word for it, alpha.
-    shown_values = {"LOGIN": DEFAULT_LOGIN, **values, "CLUSTER": values["CLUSTER"].capitalize()}
+    shown_values = {**typed_values, "CLUSTER": values["CLUSTER"].capitalize()}
     reports = load_reports()
     by_number = {scene.number: scene for scene in scenes}
 
@@ -270,19 +271,22 @@ def define_env(env) -> None:
                 f"Scene {number} has no take '{take_id}'. There are: {known}."
             ) from None
 
+    def filled_in(name: str, known: dict[str, str]) -> str:
+        try:
+            return value_html(name, known[name])
+        except KeyError:
+            names = ", ".join(known)
+            raise PageError(f"There is no course value {name}. There are: {names}.") from None
+
     @env.macro
     def value(name: str) -> str:
-        try:
-            return value_html(name, shown_values[name])
-        except KeyError:
-            known = ", ".join(shown_values)
-            raise PageError(f"There is no course value {name}. There are: {known}.") from None
+        return filled_in(name, shown_values)
 
     @env.macro
     def code(text: str) -> str:
         pieces = VALUE.split(text)  # every other one is a name
         pieces[0::2] = [literal_html(piece) for piece in pieces[0::2]]
-        pieces[1::2] = [value(name) for name in pieces[1::2]]
+        pieces[1::2] = [filled_in(name, typed_values) for name in pieces[1::2]]
         return f"<code>{''.join(pieces)}</code>"
 
     @env.macro
