@@ -214,7 +214,7 @@ def cities() -> str:
         label = Markup('<span class="verdict verdict--{0}">{0}</span>').format(mark)
         rows.append([entry["city"], label, pieces, percent(entry["probability"])])
     caption = f"Cities after <q>{escape(prompt(1))}</q>, by their probability"
-    return table(caption, ["city", "is it?", "token by token", "probability"], rows, "cities")
+    return table(caption, ["city", "on the Elbe?", "token by token", "probability"], rows, "cities")
 
 
 def temperatures(number: int) -> str:
