@@ -50,7 +50,12 @@ def test_it_unpacks_to_the_files_of_the_lab_and_nothing_else(unpacked):
 def test_what_playing_leaves_in_the_lab_is_not_in_it(tmp_path):
     copy = tmp_path / "lab"
     shutil.copytree(LAB, copy)
-    for name in ("logs/x.out", "01_hello/logs/x.txt", "01_hello/__pycache__/hello.pyc"):
+    for name in (
+        "logs/x.out",
+        "01_hello/logs/x.txt",
+        "01_hello/__pycache__/hello.pyc",
+        "workspace/venv/x.py",
+    ):
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         (copy / name).touch()
     leftovers = ("02_cancel/checkpoint-1.json", "00_setup/.workspace", "04_tinygpt/x.part")

@@ -24,7 +24,7 @@ def lab_files(lab: Path = LAB) -> list[Path]:
     """The files that students get, in the order of their names."""
     return sorted(
         file
-        for file in lab.rglob("*")
+        for file in lab.glob("[0-9][0-9]_*/**/*")  # not a workspace beside them, with its packages
         if file.is_file()
         and file.suffix in ENDINGS
         and not OF_STUDENTS.match(file.name)

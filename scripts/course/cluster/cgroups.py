@@ -5,6 +5,7 @@ In version 2 there is one tree. The corner is a folder at the top of each tree. 
 the cluster is in it, so it also tells which processes these are.
 """
 
+import contextlib
 import ctypes
 import time
 from collections.abc import Iterator
@@ -87,8 +88,9 @@ def thaw(name: str) -> None:
     for corner in corners(name):
         for folder in _deepest_first(corner):
             for file, text in (("freezer.state", "THAWED"), ("cgroup.freeze", "0")):
-                if (folder / file).exists():
-                    (folder / file).write_text(text)
+                with contextlib.suppress(OSError):  # Not of this version, or gone meanwhile.
+                    if (folder / file).exists():
+                        (folder / file).write_text(text)
 
 
 def remove(name: str) -> None:
@@ -106,9 +108,10 @@ def remove(name: str) -> None:
 
 
 def _deepest_first(folder: Path) -> Iterator[Path]:
-    if not folder.is_dir():
+    try:
+        children = [child for child in folder.iterdir() if child.is_dir()]
+    except FileNotFoundError:  # A job's folder that went away meanwhile.
         return
-    for child in list(folder.iterdir()):
-        if child.is_dir():
-            yield from _deepest_first(child)
+    for child in children:
+        yield from _deepest_first(child)
     yield folder
