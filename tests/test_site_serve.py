@@ -62,7 +62,8 @@ def test_serve_shows_the_story_and_rebuilds_it_when_a_page_or_a_scene_changes(se
 
     scene = checkout / "lab_code/scenes/01_hello.yaml"
     scene.write_text(scene.read_text().replace("title: The first job", "title: The changed job"))
-    wait_for("The changed job", f"{address}/story/")
+    for page in ("story", "embed/scene-1"):
+        wait_for("The changed job", f"{address}/{page}/")
 
 
 @pytest.mark.parametrize("arguments", [["--port", "eighty"], ["--port"], ["--help-me"]])
