@@ -5,8 +5,8 @@ In version 2 there is one tree. The corner is a folder at the top of each tree. 
 the cluster is in it, so it also tells which processes these are.
 """
 
-import contextlib
 import ctypes
+import errno
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,9 +88,13 @@ def thaw(name: str) -> None:
     for corner in corners(name):
         for folder in _deepest_first(corner):
             for file, text in (("freezer.state", "THAWED"), ("cgroup.freeze", "0")):
-                with contextlib.suppress(OSError):  # Not of this version, or gone meanwhile.
-                    if (folder / file).exists():
-                        (folder / file).write_text(text)
+                try:
+                    with (folder / file).open("r+") as state:
+                        state.write(text)
+                except OSError as error:
+                    # Not of this version; or its folder went away, before or after the opening.
+                    if error.errno not in (errno.ENOENT, errno.ENODEV):
+                        raise
 
 
 def remove(name: str) -> None:
