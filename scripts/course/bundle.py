@@ -7,6 +7,7 @@ the files in the order of their names.
 import gzip
 import io
 import re
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -20,16 +21,30 @@ ENDINGS = (".env", ".md", ".py", ".sbatch", ".sh", ".txt")
 OF_STUDENTS = re.compile(r"mine\.|my-")
 
 
+def lab_folders(lab: Path = LAB) -> list[Path]:
+    """The labs, 00_setup and so on. A workspace may be beside them, with all its packages."""
+    return sorted(lab.glob("[0-9][0-9]_*"))
+
+
 def lab_files(lab: Path = LAB) -> list[Path]:
     """The files that students get, in the order of their names."""
     return sorted(
         file
-        for file in lab.glob("[0-9][0-9]_*/**/*")  # not a workspace beside them, with its packages
+        for folder in lab_folders(lab)
+        for file in folder.rglob("*")
         if file.is_file()
         and file.suffix in ENDINGS
         and not OF_STUDENTS.match(file.name)
         and not {"logs", "runs"} & set(file.relative_to(lab).parts)
     )
+
+
+def copy_files(lab: Path, target: Path) -> None:
+    """Copy the files that students get into a folder."""
+    for file in lab_files(lab):
+        copy = target / file.relative_to(lab)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
 
 
 def make_bundle(lab: Path = LAB) -> bytes:

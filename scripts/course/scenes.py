@@ -33,6 +33,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from course.bundle import lab_folders
 from course.values import load_values
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -351,7 +352,7 @@ class TranscriptFile(Model):
     def labs(self) -> set[str]:
         """The lab folders on which its sessions depend."""
         text = self._path.read_text(encoding="utf-8")
-        return _with_helpers(lab.name for lab in LAB.iterdir() if lab.name in text)
+        return _with_helpers(lab.name for lab in lab_folders(LAB) if lab.name in text)
 
     def anchor(self) -> str:
         """What the ids of its parts begin with."""

@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+from course.bundle import copy_files
 from course.values import LAB, change_values
 
 BUILD = Path(__file__).parents[3] / "build" / "bench-setup"
@@ -25,7 +26,7 @@ LIMIT = 1.0  # seconds
 def make_lab() -> Path:
     """A copy of the lab with an environment. Raises CalledProcessError if installing fails."""
     lab = BUILD / "hpc_lab"
-    shutil.copytree(LAB, lab, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".workspace"))
+    copy_files(LAB, lab)
     import torch  # the one of .venv
 
     change_values(lab, {"TORCH_BUILD": "cuda" if torch.version.cuda else "cpu"})

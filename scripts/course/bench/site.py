@@ -23,7 +23,7 @@ from course.scenes import ROOT, load_scenes
 TIMES_THE_SCENES = 10
 FULL, CHANGE, GROWTH = 8.0, 1.0, 11.0  # seconds, seconds, times: what is wanted
 EXERCISE = "exercises/4-tinygpt/index.html"
-LEFT_OUT = ("site", "build", ".git", ".venv", "__pycache__", "*.egg-info", "hpc_lab/workspace")
+LEFT_OUT = ("site", "build", ".git", ".venv", "__pycache__", "*.egg-info", "workspace")
 
 
 def copy_checkout(folder: Path) -> Path:

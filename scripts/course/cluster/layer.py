@@ -8,7 +8,7 @@ import re
 import shutil
 from pathlib import Path
 
-from course import hub
+from course import bundle, hub
 from course.values import change_values
 
 HERE = Path(__file__).parent
@@ -46,8 +46,8 @@ def write(layer: Path, values: dict[str, str], pip: dict[str, dict[str, str]]) -
 
 def copy_lab(lab: Path, home: Path, values: dict[str, str]) -> None:
     """Put a copy of the folder `lab` where students have it, with these course values."""
-    copy = home / "behind-llms-lab/hpc_lab"
-    shutil.copytree(lab, copy, ignore=shutil.ignore_patterns("__pycache__", "logs", ".workspace"))
+    copy = home / bundle.FOLDER
+    bundle.copy_files(lab, copy)
     change_values(copy, values)
 
 
